@@ -1,0 +1,1 @@
+"""A party that runs by itself."""

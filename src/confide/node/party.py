@@ -1,0 +1,75 @@
+"""`Party`: one agent as an object of its own, exchanging bytes. No input or output: a driver carries the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.algorithms.base import Algorithm
+from confide.privacy.noise import SimulatedNoise
+from confide.problem.block import Block
+from confide.problem.problem import Public
+
+Array = NDArray[np.float64]
+
+
+def encode(message: Array) -> bytes:
+    """A vector as little-endian doubles."""
+    return np.ascontiguousarray(message, "<f8").tobytes()
+
+
+def decode(data: bytes, width: int) -> Array:
+    """The vector again; its length and every number are checked."""
+    if len(data) != 8 * width:
+        raise ValueError(f"message of {len(data)} bytes: must be {8 * width}, {width} numbers")
+    values = np.frombuffer(data, "<f8").astype(float)
+    if not np.all(np.isfinite(values)):
+        raise ValueError("message holds a value that is not finite")
+    return values
+
+
+class Party:
+    """Agent k of a network: the algorithm's own functions on arrays (1, 1, width)."""
+
+    def __init__(self, k: int, algorithm: Algorithm, public: Public, block: Block, noise: SimulatedNoise) -> None:
+        self.k, self.algorithm, self.block, self.noise = k, algorithm, block, noise
+        self.public = public.at(k)
+        self.schedule = algorithm.schedule(self.public)
+        self.state: Any = algorithm.init(self.public)
+        self.weights = self._weights(public)
+        self.t = 0
+        self._sent: Array | None = None
+
+    def _weights(self, public: Public) -> dict[int, float]:
+        if self.algorithm.topology == "all":
+            return dict.fromkeys(range(public.count), 1.0)
+        row = self.algorithm.weights(public.graph).tocsr()[[self.k]]
+        return {int(l): float(w) for l, w in zip(row.indices, row.data, strict=True)}
+
+    def send(self) -> bytes:
+        """The message of the next round: computed once, then the same bytes each time."""
+        if self._sent is None:
+            t = self.t + 1
+            block = self.block if self.schedule.touches[t - 1] else None
+            self._sent = self.algorithm.local(t, self.state, block, self.public, self.noise.at(t))
+        return encode(self._sent)
+
+    def receive(self, messages: Mapping[int, bytes]) -> None:
+        """The neighbours' messages of this round, by agent; a missing one is replaced by the own message."""
+        own = self.send()
+        t = self.t + 1
+        width = int(self.schedule.widths[t - 1])
+        received = np.zeros((1, 1, width))
+        for l in sorted(self.weights):
+            data = own if l == self.k else messages.get(l, own)
+            received[0, 0] += self.weights[l] * decode(data, width)
+        message = decode(own, width)[None, None]
+        self.state = self.algorithm.absorb(t, self.state, message, received, self.public)
+        self.t, self._sent = t, None
+
+    @property
+    def estimate(self) -> Array:
+        return np.asarray(self.algorithm.estimate(self.state, self.public)[0, 0])

@@ -1,0 +1,121 @@
+"""Calibration: the inverse of accounting. Given a total (ε, δ), how much Gaussian noise in which round?
+
+A *shape* says how noise is spread over rounds t = 1..T; one common factor then makes the exact total meet
+the target. Two kinds of shape:
+
+| shape          | what it fixes                                  | parameter       |
+|----------------|------------------------------------------------|-----------------|
+| constant       | noise scale σ_t ∝ 1                            |                 |
+| geometric      | noise variance σ_t² ∝ decay^(t−1) (CDP-ADMM)   | decay in (0, 1] |
+| inverse-sqrt   | noise variance σ_t² ∝ 1/√t (DDP-ADMM)          |                 |
+| growing-budget | privacy spent: (Δ_t/σ_t)² ∝ t                  |                 |
+
+The first three fix the noise whatever the sensitivities Δ_t; the last fixes the cost and so follows them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from confide.privacy.accounting import log_gaussian_delta
+from confide.privacy.events import Array, Number
+
+SHAPES = ("constant", "geometric", "inverse-sqrt", "growing-budget")
+
+# The last digits of a composed total depend on the order of summation; calibrated noise covers that.
+_MARGIN = 1e-12
+
+
+def mu_for(epsilon: Number, delta: float) -> Number:
+    """Largest Gaussian-DP parameter μ whose δ at `epsilon` (one or one per agent) is at most `delta`."""
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must be in (0, 1), given {delta}")
+    budgets = np.asarray(epsilon, dtype=np.float64)
+    if budgets.ndim > 1 or not np.all((budgets > 0) & np.isfinite(budgets)):
+        raise ValueError(f"epsilon must be finite and above 0, given {epsilon}")
+    found = np.array([_mu_for(float(value), math.log(delta)) for value in np.atleast_1d(budgets)])
+    return found if budgets.ndim else float(found[0])
+
+
+def _mu_for(epsilon: float, log_delta: float) -> float:
+    # μ²/2 + μ·√(2 ln 1/δ) bounds ε from above: its root in μ is too small.
+    low = 2 * epsilon / (math.sqrt(2 * (epsilon - log_delta)) + math.sqrt(-2 * log_delta))
+    high = low
+    while log_gaussian_delta(high, epsilon) <= log_delta:
+        high *= 2
+    root = brentq(lambda mu: log_gaussian_delta(mu, epsilon) - log_delta, low, high, xtol=1e-300, rtol=1e-15)
+    return float(root) * (1 - _MARGIN)
+
+
+def noise_shape(kind: str, rounds: int, **params: float) -> Array:
+    """Relative noise scales, shape (rounds,), first entry 1, at equal sensitivities."""
+    if kind not in SHAPES:
+        raise ValueError(f"shape must be one of {', '.join(SHAPES)}, given {kind!r}")
+    if not isinstance(rounds, int | np.integer) or rounds < 1:
+        raise ValueError(f"rounds must be a whole number from 1, given {rounds!r}")
+    wanted = {"decay"} if kind == "geometric" else set()
+    if set(params) != wanted:
+        raise ValueError(f"shape {kind!r} takes {_listed(wanted)}, given {_listed(params)}")
+    t = np.arange(1, rounds + 1, dtype=np.float64)
+    match kind:
+        case "geometric":
+            decay = params["decay"]
+            if not 0 < decay <= 1:
+                raise ValueError(f"decay must be in (0, 1], given {decay}")
+            scales = decay ** ((t - 1) / 2)
+            if scales[-1] < 1e-100:      # its inverse square would leave the doubles
+                raise ValueError(f"decay {decay} leaves no noise after {rounds} rounds: take fewer")
+            return scales
+        case "inverse-sqrt":
+            return t**-0.25
+        case "growing-budget":
+            return t**-0.5
+        case _:
+            return np.ones(rounds)
+
+
+def calibrate(epsilon: Number, delta: float, sensitivities: Any, shape: str = "constant",
+              *, rounds: int | None = None, **params: float) -> Array:
+    """Noise scales per round whose exact Gaussian total is (epsilon, delta), and never more.
+
+    `sensitivities` has shape (rounds,) or (rounds, agents), or is one number together with `rounds`;
+    the result has the same shape. `epsilon` may hold one budget per agent. Where nothing depends on the data
+    (all sensitivities of an agent are 0) no noise is needed and none is returned.
+    """
+    mu = mu_for(epsilon, delta)
+    steps = _sensitivities(sensitivities, rounds)
+    if np.ndim(mu) and steps.shape[1:] != np.shape(mu):
+        raise ValueError(f"sensitivities must have shape (rounds, {np.size(mu)}), one column per budget, "
+                         f"given {steps.shape}")
+    profile = noise_shape(shape, len(steps), **params).reshape(-1, *[1] * (steps.ndim - 1))
+    if shape == "growing-budget":
+        profile = profile * steps     # μ_t = Δ_t/σ_t follows √t, whatever Δ_t is
+    spent = np.divide(steps, profile, out=np.zeros_like(steps), where=profile > 0)
+    scales: Array = np.sqrt(np.sum(spent**2, axis=0)) / mu * profile
+    return scales
+
+
+def _sensitivities(given: Any, rounds: int | None) -> Array:
+    try:
+        steps = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"sensitivities must be an array of numbers, given {given!r}") from None
+    if steps.ndim == 0 and rounds is not None:
+        steps = np.full(len(noise_shape("constant", rounds)), steps)
+    if steps.ndim not in (1, 2) or steps.size == 0:
+        raise ValueError("sensitivities must have shape (rounds,) or (rounds, agents), or be one number "
+                         f"with rounds=, given shape {steps.shape}")
+    if rounds is not None and len(steps) != rounds:
+        raise ValueError(f"rounds={rounds} does not match {len(steps)} rounds of sensitivities")
+    wrong = steps[~((steps >= 0) & np.isfinite(steps))]
+    if wrong.size:
+        raise ValueError(f"sensitivities must be finite and at least 0, given {wrong[0]}")
+    return steps
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names)) or "no parameter"

@@ -1,0 +1,125 @@
+"""Noise by name: every draw is keyed by (seed, agent, round, name), so any subset of agents or seeds repeats its part.
+
+`SimulatedNoise` is the counter-based generator Philox-4x32-10 (Salmon, Moraes, Dror and Shaw, SC 2011): the key is the
+seed, the counter (block, agent, round, name). It protects nobody: whoever knows the seed can subtract it.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from confide import threads
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_MASK = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+NORMAL, EXPONENTIAL, UNIFORM = 0, 1, 2
+
+
+@njit(cache=True)
+def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    """Four 32-bit words of Philox-4x32-10, held in uint64."""
+    for _ in range(10):
+        p0, p1 = _M0 * c0, _M1 * c2
+        c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ k0, p1 & _MASK, (p0 >> _SHIFT) ^ c3 ^ k1, p0 & _MASK
+        k0, k1 = (k0 + _W0) & _MASK, (k1 + _W1) & _MASK
+    return c0, c1, c2, c3
+
+
+@njit(cache=True)
+def _unit(high: Any, low: Any) -> float:
+    """A double in (0, 1): 52 random bits and a half, so that its logarithm is finite."""
+    return (float((high << np.uint64(20)) | (low >> np.uint64(12))) + 0.5) / 4503599627370496.0
+
+
+@njit(cache=True, nogil=True)
+def fill(seeds: Index, agents: Index, t: int, name: int, kind: int, out: Array, first: int, end: int) -> None:
+    """out[s, a, :] for the jobs first..end (job = s·agents + a): normal, exponential or uniform draws."""
+    width = out.shape[2]
+    for job in range(first, end):
+        i, j = job // agents.size, job % agents.size
+        seed = np.uint64(seeds[i])
+        k0, k1 = seed & _MASK, seed >> _SHIFT
+        for b in range((width + 1) // 2):
+            w = philox(np.uint64(b), np.uint64(agents[j]), np.uint64(t), np.uint64(name), k0, k1)
+            u, v = _unit(w[0], w[1]), _unit(w[2], w[3])
+            if kind == NORMAL:  # Box and Muller
+                r = math.sqrt(-2.0 * math.log(u))
+                u, v = r * math.cos(2.0 * math.pi * v), r * math.sin(2.0 * math.pi * v)
+            elif kind == EXPONENTIAL:
+                u, v = -math.log(u), -math.log(v)
+            out[i, j, 2 * b] = u
+            if 2 * b + 1 < width:
+                out[i, j, 2 * b + 1] = v
+
+
+class Noise(Protocol):
+    """What `local` may draw: arrays (seeds, agents, width) of the round at hand."""
+
+    def normal(self, name: str, width: int) -> Array:
+        """Standard normal entries."""
+
+    def gamma_norm(self, name: str, width: int) -> Array:
+        """Density ∝ exp(-‖·‖₂): the norm is Gamma(width, 1), the direction uniform."""
+
+    def ball(self, name: str, width: int) -> Array:
+        """Uniform in the unit ball."""
+
+    def direction(self, name: str, width: int) -> Array:
+        """Uniform on the unit sphere."""
+
+    def once(self) -> Noise:
+        """The same draws in every round: PDML's η_i."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedNoise:
+    """Seeded draws for a simulation; `seeds` (S,) and `agents` (A,) name the rows of every array."""
+
+    seeds: Index
+    agents: Index
+    round: int = 0
+
+    def at(self, t: int) -> SimulatedNoise:
+        """The draws of round t."""
+        return replace(self, round=t)
+
+    def once(self) -> SimulatedNoise:
+        return replace(self, round=0xFFFFFFFF)
+
+    def _fill(self, kind: int, name: str, width: int) -> Array:
+        out = np.empty((len(self.seeds), len(self.agents), width))
+        key = zlib.crc32(name.encode())
+        jobs = len(self.seeds) * len(self.agents)
+        threads.run(fill, jobs, 40 * out.size, self.seeds, self.agents, self.round, key, kind, out)
+        return out
+
+    def normal(self, name: str, width: int) -> Array:
+        return self._fill(NORMAL, name, width)
+
+    def uniform(self, name: str, width: int) -> Array:
+        """Entries uniform in (0, 1)."""
+        return self._fill(UNIFORM, name, width)
+
+    def direction(self, name: str, width: int) -> Array:
+        g = self.normal(name, width)
+        return np.asarray(g / np.linalg.norm(g, axis=2, keepdims=True))
+
+    def gamma_norm(self, name: str, width: int) -> Array:
+        norm = self._fill(EXPONENTIAL, name + ".norm", width).sum(axis=2, keepdims=True)
+        return self.direction(name, width) * norm
+
+    def ball(self, name: str, width: int) -> Array:
+        radius = self.uniform(name + ".radius", 1) ** (1.0 / width)
+        return self.direction(name, width) * radius

@@ -1,0 +1,240 @@
+"""`Block`: private rows together with the few sums an algorithm's `local` may ask of them.
+
+In a simulation one block holds every agent's rows, on a node its own; arrays are (seeds, agents, width) either way.
+Gram matrices are kept with the block, which is as private as the rows; nothing else is.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from confide import threads
+from confide.problem import kernels, solvers
+from confide.problem.losses import MULTINOMIAL, Loss, NoisyLabels
+from confide.problem.penalties import Penalty
+from confide.problem.shards import Shards
+
+Array = NDArray[np.float64]
+
+
+class SolverError(ArithmeticError):
+    """An inner problem was not solved to its tolerance."""
+
+
+class Block:
+    """Rows of some agents under one loss. `scale` (A,) is q_k/M_k: what one row's loss counts in f_k."""
+
+    def __init__(self, shards: Shards, loss: Loss, scale: Array, intercept: bool) -> None:
+        self.shards, self.loss, self.intercept = shards, loss, intercept
+        self.scale = np.ascontiguousarray(scale, float)
+        self.agents = shards.parties
+        self.width = loss.outputs * (shards.features + intercept)
+        self._w = shards.columns.get("weight", np.ones(1))
+        self._q = self._label_noise()
+        self._inverse: tuple[bytes, Array] = (b"", np.zeros(0))
+        row_bytes = 16 * shards.rows[0].size / len(shards) if sp.issparse(shards.X) else 8 * shards.features
+        self._table = kernels.chunk_table(shards.offsets, row_bytes)
+        self._work = len(shards) * (row_bytes / 8 + 10) * loss.outputs  # multiply-adds of a pass; 10 for the slope
+
+    def _label_noise(self) -> Array:
+        """q_i = 1/(e^ε_i - 1) of every row, or one for all; 0 where labels are true."""
+        if not isinstance(self.loss, NoisyLabels):
+            return np.zeros(1)
+        if self.loss.epsilon is not None:
+            return np.array([self.loss.q])
+        return 1.0 / np.expm1(self.shards.columns["epsilon"])
+
+    @cached_property
+    def _norms(self) -> Array:
+        return self.shards.norms(self.intercept)
+
+    def _model(self, beta: Array) -> Array:
+        seeds, agents, width = beta.shape
+        return np.ascontiguousarray(beta).reshape(seeds, agents, self.loss.outputs, width // self.loss.outputs)
+
+    def gradient(self, beta: Array, clip: Any = np.inf) -> Array:
+        """∇ of scale_k·Σ_i ℓ_i at β_sk, each row's gradient shortened to norm `clip`: (S, A, W)."""
+        clip = np.ascontiguousarray(np.broadcast_to(np.asarray(clip, float).reshape(-1), self.agents))
+        norms = self._norms if np.any(clip < np.inf) else np.zeros(1)
+        model = self._model(beta)
+        part = np.zeros((len(self._table), *model.shape[:1], *model.shape[2:]))
+        threads.run(
+            kernels.gradient_jobs, len(self._table) * len(beta), self._work * len(beta),
+            self.shards.rows, self.shards.y, self._w, self._q, norms, self._table,
+            model, self.loss.code, self.loss.base.parameter, clip, part,
+        )  # fmt: skip
+        return self._sum(part.reshape(len(part), len(beta), -1))
+
+    def value(self, beta: Array) -> Array:
+        """scale_k·Σ_i ℓ_i(β_sk): (S, A)."""
+        part = np.zeros((len(self._table), len(beta), 1))
+        threads.run(
+            kernels.value_jobs, len(self._table) * len(beta), self._work * len(beta),
+            self.shards.rows, self.shards.y, self._w, self._q, self._table,
+            self._model(beta), self.loss.code, self.loss.base.parameter, part,
+        )  # fmt: skip
+        return np.asarray(self._sum(part)[:, :, 0])
+
+    def _sum(self, part: Array) -> Array:
+        out = np.zeros((part.shape[1], self.agents, part.shape[2]))
+        kernels.sum_chunks(part, self._table, self.scale, out)
+        return out
+
+    @cached_property
+    def gram(self) -> Array:
+        """scale_k·Σ_i w_i x_i x_iᵀ with the intercept's border: (A, P, P)."""
+        p = self.shards.features
+        out = np.zeros((self.agents, p + self.intercept, p + self.intercept))
+        for k in range(self.agents):
+            X, _ = self.shards.part(k)
+            rows = slice(int(self.shards.offsets[k]), int(self.shards.offsets[k + 1]))
+            w = np.broadcast_to(self._w, len(self.shards))[rows]
+            out[k] = weighted_gram(X, w, self.intercept) * self.scale[k]
+        return out
+
+    def argmin(
+        self, linear: Array, quad: Any, penalty: Penalty, mask: Array, share: float, start: Array, tolerance: float
+    ) -> Array:
+        """argmin of f_k(β) + share·R(β) + linearᵀβ + ½quad‖β‖², solved to the gradient norm `tolerance`: (S, A, W).
+
+        `quad` is a number or (A, 1); `mask` (W,) is 0 at unpenalised coordinates. Concave penalties are
+        majorised by their tangent until the point stops moving: a stationary point.
+        """
+        agents, width = self.agents, self.width
+        base = np.broadcast_to(np.asarray(quad, float), (agents, 1))
+        quad_full = np.ascontiguousarray(base + share * penalty.l2 * mask[None, :])
+        l1 = np.ascontiguousarray(np.broadcast_to(share * penalty.l1 * mask, (agents, width)))
+        beta = np.array(start, float, order="C")
+        linear = np.ascontiguousarray(np.broadcast_to(linear, beta.shape))
+        if penalty.convex:
+            return self._argmin(beta, linear, quad_full, np.broadcast_to(l1, beta.shape), tolerance)
+        for _ in range(200):  # local linear approximation
+            weights = share * np.abs(penalty.gradient(np.where(beta == 0, 1e-300, beta))) * mask
+            new = self._argmin(beta.copy(), linear, quad_full, weights, tolerance)
+            moved = float(np.max(np.abs(new - beta)))
+            beta = new
+            if moved <= 1e-10:
+                break
+        return beta
+
+    def _argmin(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
+        if not self.loss.smooth:
+            residual = self._augmented(beta, linear, quad, l1, tolerance)
+        elif not np.any(l1):
+            residual = self._quasi_newton(beta, linear, quad, tolerance)
+        else:
+            residual = self._prox_newton(beta, linear, quad, l1, tolerance)
+        if not np.all(residual <= tolerance):
+            s, k = np.unravel_index(np.argmax(residual), residual.shape)
+            raise SolverError(
+                f"inner problem of agent {k} stopped at residual {residual[s, k]:.1e}, above the tolerance "
+                f"{tolerance:.1e}: scale the features or raise the tolerance"
+            )
+        return beta
+
+    def _quasi_newton(self, beta: Array, linear: Array, quad: Array, tolerance: float) -> Array:
+        m = self.loss.outputs
+        key = quad.tobytes()
+        if self._inverse[0] != key:  # the same from round to round, unless the penalty parameter moves
+            self._inverse = (key, self._curvature_inverse(quad))
+        residual = np.empty(beta.shape[:2])
+        threads.run(
+            solvers.quasi_newton, residual.size, 5 * self._work * len(beta),
+            self.shards.rows, self.shards.y, self._w, self._q, self.shards.offsets, beta, m, self.loss.code,
+            self.loss.base.parameter, self.scale, linear, quad, self._inverse[1], tolerance, 1000, residual,
+        )  # fmt: skip
+        return residual
+
+    def _curvature_inverse(self, quad: Array) -> Array:
+        """Inverse of the curvature bound c·XᵀX + diag(quad) of every agent: (A, W, W)."""
+        bound = self.loss.curvature_bound
+        m, P = self.loss.outputs, self.width // self.loss.outputs
+        inverse = np.zeros((self.agents, self.width, self.width))
+        for k in range(self.agents):
+            for c in range(m):  # the curvature of a row is at most bound·I over its margins
+                part = slice(c * P, (c + 1) * P)
+                H = bound * self.gram[k] + np.diag(quad[k, part])
+                H[np.diag_indices(P)] += 1e-14 * np.trace(H) / P + 1e-300
+                inverse[k, part, part] = np.linalg.inv(H)
+        return inverse
+
+    def _augmented(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
+        residual = np.empty(beta.shape[:2])
+        threads.run(
+            solvers.augmented, residual.size, 50 * self._work * len(beta),
+            self.shards.rows, self.shards.y, self._w, self.shards.offsets, beta, self.loss.code,
+            self.loss.base.parameter, self.scale, linear, quad, np.ascontiguousarray(l1), tolerance, 200, residual,
+        )  # fmt: skip
+        return residual
+
+    def _prox_newton(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
+        residual = np.empty(beta.shape[:2])
+        for s, k in np.ndindex(*residual.shape):
+            one = AgentView(self, k)
+            beta[s, k], residual[s, k] = solvers.prox_newton(
+                lambda b, s=s, k=k, one=one: one.value(b) + linear[s, k] @ b + 0.5 * quad[k] @ b**2,  # type: ignore[misc]
+                lambda b, s=s, k=k, one=one: one.gradient(b) + linear[s, k] + quad[k] * b,  # type: ignore[misc]
+                lambda b, floor, k=k, one=one: one.hessian(b, floor) + np.diag(quad[k]),  # type: ignore[misc]
+                l1[s, k], beta[s, k], tolerance,
+            )  # fmt: skip
+        return residual
+
+
+class AgentView:
+    """One agent's part of a block, one coefficient vector at a time."""
+
+    def __init__(self, block: Block, k: int) -> None:
+        self.block, self.k = block, k
+        self.start, self.stop = int(block.shards.offsets[k]), int(block.shards.offsets[k + 1])
+
+    def value(self, beta: Array) -> float:
+        """f_k at β (W,)."""
+        b, model = self.block, np.ascontiguousarray(beta).reshape(self.block.loss.outputs, -1)
+        rows, y = b.shards.rows, b.shards.y
+        total = kernels.add_values(
+            rows, y, b._w, b._q, self.start, self.stop, model, b.loss.code, b.loss.base.parameter
+        )
+        return float(total * b.scale[self.k])
+
+    def gradient(self, beta: Array) -> Array:
+        """∇f_k at β (W,)."""
+        b, m = self.block, self.block.loss.outputs
+        out = np.zeros((m, beta.size // m))
+        kernels.add_gradients(
+            b.shards.rows, b.shards.y, b._w, b._q, np.empty(0), self.start, self.stop,
+            np.ascontiguousarray(beta).reshape(m, -1), b.loss.code, b.loss.base.parameter, np.inf, out,
+        )  # fmt: skip
+        return np.asarray(out.ravel() * b.scale[self.k])
+
+    def hessian(self, beta: Array, floor: float) -> Array:
+        """∇²f_k at β, each row's curvature at least `floor` of its bound; the bound itself for `Multinomial`."""
+        b = self.block
+        if b.loss.code == MULTINOMIAL:
+            return np.kron(np.eye(b.loss.outputs), 0.5 * b.gram[self.k])
+        z = kernels.margins(b.shards.rows, self.start, self.stop, np.ascontiguousarray(beta))
+        d = kernels.curvatures(z, b.shards.y, b._w, self.start, b.loss.code, b.loss.base.parameter)
+        X, _ = b.shards.part(self.k)
+        return weighted_gram(X, np.maximum(d, floor * b.loss.curvature_bound), b.intercept) * b.scale[self.k]
+
+
+def weighted_gram(X: Any, d: Array, intercept: bool) -> Array:
+    """Σ d_i (x_i, 1)(x_i, 1)ᵀ, in pieces of rows."""
+    p = X.shape[1]
+    G = np.zeros((p + intercept, p + intercept))
+    step = max(1, (1 << 20) // max(p, 1))
+    for i in range(0, X.shape[0], step):
+        part, w = X[i : i + step], d[i : i + step]
+        weighted = part.multiply(w[:, None]).tocsr() if sp.issparse(part) else part * w[:, None]
+        square = part.T @ weighted
+        G[:p, :p] += square.toarray() if sp.issparse(square) else square
+        if intercept:
+            border = np.asarray(weighted.sum(axis=0)).ravel()
+            G[p, :p] += border
+            G[:p, p] += border
+            G[p, p] += w.sum()
+    return G

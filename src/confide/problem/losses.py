@@ -1,0 +1,447 @@
+"""Losses of a linear model, as functions of the margin z = xᵀβ and the target y.
+
+Every loss is a frozen dataclass over module-level compiled functions; a kernel receives its `code` and its one
+parameter, so that one compiled kernel serves all losses. Classification losses take y in {-1, +1}; `Multinomial`
+takes class indices 0..k-1 and has k margins.
+
+Randomised labels need no kernel of their own. With q = 1/(e^ε - 1) the unbiased loss of PDML's (19) is
+(1 + q)·ℓ(y') - q·ℓ(-y'), and for k classes the weights of `softmax` become 1 + (k-1)q on y' and -q elsewhere;
+q = 0 is the plain loss. `NoisyLabels` only says where q comes from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LOGISTIC, SQUARED, HUBER, ABSOLUTE, QUANTILE, HINGE, SQUARED_HINGE, SMOOTHED_HINGE, MULTINOMIAL = range(9)
+
+
+# --- one margin --------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def value1(code: int, a: float, z: float, y: float) -> float:
+    """ℓ(z, y)."""
+    if code == LOGISTIC:
+        m = y * z  # log(1 + e^-m) without overflow
+        return math.log1p(math.exp(-m)) if m > 0 else math.log1p(math.exp(m)) - m
+    if code == SQUARED:
+        return 0.5 * (z - y) * (z - y)
+    if code == HUBER:
+        r = abs(z - y)
+        return 0.5 * r * r if r <= a else a * (r - 0.5 * a)
+    if code == ABSOLUTE:
+        return abs(z - y)
+    if code == QUANTILE:
+        r = y - z
+        return a * r if r > 0 else (a - 1.0) * r
+    if code == HINGE:
+        return max(0.0, 1.0 - y * z)
+    if code == SQUARED_HINGE:
+        h = max(0.0, 1.0 - y * z)
+        return 0.5 * h * h
+    h = 1.0 - y * z  # SMOOTHED_HINGE: quadratic over a width a below the kink
+    if h <= 0.0:
+        return 0.0
+    return 0.5 * h * h / a if h < a else h - 0.5 * a
+
+
+@njit(cache=True)
+def slope1(code: int, a: float, z: float, y: float) -> float:
+    """A subgradient of ℓ in z."""
+    if code == LOGISTIC:
+        m = y * z
+        if m > 0:
+            e = math.exp(-m)
+            return -y * e / (1.0 + e)
+        return -y / (1.0 + math.exp(m))
+    if code == SQUARED:
+        return z - y
+    if code == HUBER:
+        return min(a, max(-a, z - y))
+    if code == ABSOLUTE:
+        return 1.0 if z > y else (-1.0 if z < y else 0.0)
+    if code == QUANTILE:
+        return -a if y > z else 1.0 - a
+    if code == HINGE:
+        return -y if y * z < 1.0 else 0.0
+    if code == SQUARED_HINGE:
+        return -y * max(0.0, 1.0 - y * z)
+    return -y * min(1.0, max(0.0, (1.0 - y * z) / a))  # SMOOTHED_HINGE
+
+
+@njit(cache=True)
+def curvature1(code: int, a: float, z: float, y: float) -> float:
+    """ℓ'' in z, where it exists; 0 at the kinks of a piecewise linear loss."""
+    if code == LOGISTIC:
+        e = math.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+    if code == SQUARED:
+        return 1.0
+    if code == HUBER:
+        return 1.0 if abs(z - y) <= a else 0.0
+    if code == SQUARED_HINGE:
+        return 1.0 if y * z < 1.0 else 0.0
+    if code == SMOOTHED_HINGE:
+        return 1.0 / a if 1.0 - a < y * z < 1.0 else 0.0
+    return 0.0
+
+
+@njit(cache=True)
+def prox1(code: int, a: float, z: float, y: float, t: float) -> float:
+    """argmin over u of t·ℓ(u, y) + ½(u - z)²."""
+    if code == SQUARED:
+        return (z + t * y) / (1.0 + t)
+    if code == HUBER:
+        r = z - y
+        return y + (r / (1.0 + t) if abs(r) <= a * (1.0 + t) else r - t * a * (1.0 if r > 0 else -1.0))
+    if code == ABSOLUTE:
+        r = z - y
+        return y if abs(r) <= t else z - t * (1.0 if r > 0 else -1.0)
+    if code == QUANTILE:
+        r = y - z
+        if r > a * t:
+            return z + a * t
+        return z - (1.0 - a) * t if r < (a - 1.0) * t else y
+    if code == HINGE:
+        m = y * z
+        return z if m >= 1.0 else (y if m >= 1.0 - t else z + t * y)
+    if code == SQUARED_HINGE:
+        m = y * z
+        return z if m >= 1.0 else y * (m + t) / (1.0 + t)
+    if code == SMOOTHED_HINGE:
+        m = y * z
+        if m >= 1.0:
+            return z
+        return y * (m * a + t) / (a + t) if m >= 1.0 - a - t else z + t * y
+    u = z  # LOGISTIC: Newton on a strongly convex scalar; the slope is within [-1, 1], so is the bracket
+    low, high = z - t, z + t
+    for _ in range(60):
+        g = u - z + t * slope1(code, a, u, y)
+        if g > 0:
+            high = u
+        else:
+            low = u
+        step = g / (1.0 + t * curvature1(code, a, u, y))
+        u = u - step
+        if not low <= u <= high:
+            u = 0.5 * (low + high)
+        if abs(step) < 1e-15 * (1.0 + abs(u)):
+            break
+    return u
+
+
+# --- all margins of a row, with the randomised-label correction ---------------------------------------------------
+
+
+@njit(cache=True)
+def row_value(code: int, a: float, z: Array, y: float, q: float) -> float:
+    """ℓ̂ of one row; z holds one margin a class (one for every loss but `Multinomial`)."""
+    if code == MULTINOMIAL:
+        k = z.size
+        top = z[0]
+        for c in range(1, k):
+            top = max(top, z[c])
+        total, mean = 0.0, 0.0
+        for c in range(k):
+            total += math.exp(z[c] - top)
+            mean += z[c]
+        return top + math.log(total) - (1.0 + k * q) * z[int(y)] + q * mean
+    v = value1(code, a, z[0], y)
+    return v if q == 0.0 else (1.0 + q) * v - q * value1(code, a, z[0], -y)
+
+
+@njit(cache=True)
+def row_slopes(code: int, a: float, z: Array, y: float, q: float, out: Array) -> None:
+    """∂ℓ̂/∂z of one row, written to `out`."""
+    if code == MULTINOMIAL:
+        k = z.size
+        top = z[0]
+        for c in range(1, k):
+            top = max(top, z[c])
+        total = 0.0
+        for c in range(k):
+            out[c] = math.exp(z[c] - top)
+            total += out[c]
+        for c in range(k):
+            out[c] = out[c] / total + q
+        out[int(y)] -= 1.0 + k * q
+        return
+    s = slope1(code, a, z[0], y)
+    out[0] = s if q == 0.0 else (1.0 + q) * s - q * slope1(code, a, z[0], -y)
+
+
+# --- the losses as a user names them --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What an algorithm may ask of a loss. `slope_bound` and `curvature_bound` are what privacy proofs need."""
+
+    code: ClassVar[int]
+    smooth: ClassVar[bool] = True
+    labels: ClassVar[str] = "real"  # "real", "sign" (y in {-1, 1}) or "class" (y in 0..k-1)
+    slope_bound: ClassVar[float] = math.inf  # sup |ℓ'|
+    curvature_bound: ClassVar[float] = math.inf  # sup ℓ''
+    convex: ClassVar[bool] = True
+
+    @property
+    def parameter(self) -> float:
+        """The one number the compiled functions take."""
+        return 0.0
+
+    @property
+    def outputs(self) -> int:
+        """Margins a row."""
+        return 1
+
+    @property
+    def base(self) -> Loss:
+        """The loss of the true label: itself, but for `NoisyLabels`."""
+        return self
+
+    def value(self, z: Any, y: Any) -> Array:
+        """ℓ(z, y), elementwise."""
+        return self._each(value1, z, y)
+
+    def slope(self, z: Any, y: Any) -> Array:
+        """A subgradient in z, elementwise."""
+        return self._each(slope1, z, y)
+
+    def curvature(self, z: Any, y: Any) -> Array:
+        """ℓ'' in z, elementwise."""
+        return self._each(curvature1, z, y)
+
+    def prox(self, z: Any, y: Any, step: float) -> Array:
+        """argmin over u of step·ℓ(u, y) + ½(u - z)², elementwise."""
+        if not step > 0:
+            raise ValueError(f"step={step}: a prox needs a step above 0")
+        return self._each(prox1, z, y, float(step))
+
+    def _each(self, f: Any, z: Any, y: Any, *rest: float) -> Array:
+        zb, yb = np.broadcast_arrays(np.asarray(z, float), np.asarray(y, float))
+        out = [f(self.code, self.parameter, u, v, *rest) for u, v in zip(zb.ravel(), yb.ravel(), strict=True)]
+        return np.asarray(out, float).reshape(zb.shape)
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """log(1 + e^(-yz))."""
+
+    code = LOGISTIC
+    labels = "sign"
+    slope_bound = 1.0
+    curvature_bound = 0.25
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """½(z - y)². Its slope has no bound: a private method must clip it, which makes it a Huber loss."""
+
+    code = SQUARED
+    curvature_bound = 1.0
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """½r² up to |r| = width, linear beyond."""
+
+    width: float = 1.0
+    code = HUBER
+    curvature_bound = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("Huber width", self.width)
+
+    @property
+    def parameter(self) -> float:
+        return float(self.width)
+
+    @property
+    def slope_bound(self) -> float:  # type: ignore[override]
+        return float(self.width)
+
+
+@dataclass(frozen=True)
+class Absolute(Loss):
+    """|z - y|."""
+
+    code = ABSOLUTE
+    smooth = False
+    slope_bound = 1.0
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """The check loss r(τ - 1{r ≤ 0}) of r = y - z at `level` τ."""
+
+    level: float = 0.5
+    code = QUANTILE
+    smooth = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise ValueError(f"Quantile level={self.level}: must lie strictly between 0 and 1")
+
+    @property
+    def parameter(self) -> float:
+        return float(self.level)
+
+    @property
+    def slope_bound(self) -> float:  # type: ignore[override]
+        return max(self.level, 1 - self.level)
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """max(0, 1 - yz)."""
+
+    code = HINGE
+    labels = "sign"
+    smooth = False
+    slope_bound = 1.0
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """½max(0, 1 - yz)²."""
+
+    code = SQUARED_HINGE
+    labels = "sign"
+    curvature_bound = 1.0
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(Loss):
+    """The hinge with a quadratic piece of this width below its kink."""
+
+    width: float = 0.5
+    code = SMOOTHED_HINGE
+    labels = "sign"
+    slope_bound = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("SmoothedHinge width", self.width)
+
+    @property
+    def parameter(self) -> float:
+        return float(self.width)
+
+    @property
+    def curvature_bound(self) -> float:  # type: ignore[override]
+        return 1.0 / self.width
+
+
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """-log softmax(z)_y over k classes; the model has k coefficient vectors, laid out class by class."""
+
+    classes: int = 3
+    code = MULTINOMIAL
+    labels = "class"
+    slope_bound = math.sqrt(2.0)  # ‖softmax - e_y‖₂ < √2
+    curvature_bound = 0.5  # the largest eigenvalue of diag(p) - ppᵀ
+
+    def __post_init__(self) -> None:
+        if int(self.classes) != self.classes or self.classes < 2:
+            raise ValueError(f"Multinomial classes={self.classes}: must be a whole number of at least 2")
+
+    @property
+    def outputs(self) -> int:
+        return int(self.classes)
+
+    def value(self, z: Any, y: Any) -> Array:
+        zs, ys = self._rows(z, y)
+        return np.array([row_value(self.code, 0.0, u, v, 0.0) for u, v in zip(zs, ys, strict=True)])
+
+    def slope(self, z: Any, y: Any) -> Array:
+        zs, ys = self._rows(z, y)
+        out = np.empty_like(zs)
+        for i in range(len(zs)):
+            row_slopes(self.code, 0.0, zs[i], ys[i], 0.0, out[i])
+        return out
+
+    def curvature(self, z: Any, y: Any) -> Array:
+        raise TypeError("Multinomial has a matrix of curvatures a row: use curvature_bound")
+
+    def prox(self, z: Any, y: Any, step: float) -> Array:
+        raise TypeError("Multinomial couples the margins of a row: it has no elementwise prox")
+
+    def _rows(self, z: Any, y: Any) -> tuple[Array, Array]:
+        zs = np.atleast_2d(np.asarray(z, float))
+        return np.ascontiguousarray(zs), np.broadcast_to(np.asarray(y, float), len(zs)).copy()
+
+
+@dataclass(frozen=True)
+class NoisyLabels(Loss):
+    """The unbiased loss for labels that users randomised with `epsilon` before handing them over (PDML, (19)).
+
+    `epsilon=None` reads each row's own ε from the shards' column "epsilon" and needs `epsilon_min`, the public
+    smallest ε a user may choose: the slope bound rests on it. Convex for `Logistic` and `Multinomial` only.
+    """
+
+    loss: Loss = field(default_factory=Logistic)
+    epsilon: float | None = None
+    epsilon_min: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, (Logistic, Multinomial)):
+            name = type(self.loss).__name__
+            raise ValueError(f"NoisyLabels({name}()): the corrected loss is convex for Logistic and Multinomial only")
+        if (self.epsilon is None) == (self.epsilon_min is None):
+            raise ValueError("NoisyLabels: give epsilon, or epsilon_min when each row has its own epsilon, not both")
+        _positive("NoisyLabels epsilon", self.smallest_epsilon)
+
+    @property
+    def smallest_epsilon(self) -> float:
+        """The ε behind every bound: the common one, or the public minimum."""
+        return float(self.epsilon if self.epsilon is not None else self.epsilon_min)  # type: ignore[arg-type]
+
+    @property
+    def q(self) -> float:
+        """1/(e^ε - 1) at the smallest ε."""
+        return 1.0 / math.expm1(self.smallest_epsilon)
+
+    @property
+    def code(self) -> int:  # type: ignore[override]
+        return self.loss.code
+
+    @property
+    def labels(self) -> str:  # type: ignore[override]
+        return self.loss.labels
+
+    @property
+    def outputs(self) -> int:
+        return self.loss.outputs
+
+    @property
+    def base(self) -> Loss:
+        return self.loss
+
+    @property
+    def curvature_bound(self) -> float:  # type: ignore[override]
+        return self.loss.curvature_bound  # the correction is linear in z for both losses
+
+    @property
+    def slope_bound(self) -> float:  # type: ignore[override]
+        if isinstance(self.loss, Logistic):
+            return 1.0 + self.q  # |σ-slope - shift|: (1 + κ)/2 with κ = coth(ε/2) = 1 + 2q
+        k = self.loss.outputs
+        # ‖softmax + q1 - (1 + kq)e_y‖ is convex in softmax: largest at a vertex other than y
+        return math.sqrt((1 + self.q) ** 2 + (k - 2) * self.q**2 + (1 + (k - 1) * self.q) ** 2)
+
+
+def _positive(name: str, x: float) -> None:
+    if not (np.isfinite(x) and x > 0):
+        raise ValueError(f"{name}={x}: must be a finite number above 0")
+
+
+ALL = (Logistic, Squared, Huber, Absolute, Quantile, Hinge, SquaredHinge, SmoothedHinge, Multinomial, NoisyLabels)

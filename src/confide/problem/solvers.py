@@ -1,0 +1,283 @@
+"""Inner argmins: min over β of f(β) + linearᵀβ + ½ Σ quad_j β_j² + l1ᵀ|β|, f the scaled loss of one agent's rows.
+
+Three methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
+
+- `quasi_newton`: smooth loss, no l1. L-BFGS started from the inverse of the curvature bound c·XᵀX + diag(quad), which
+  removes the data's conditioning; the line search looks at slopes only, so it does not stall at 1e-8 as value-based
+  ones do. Compiled; agents and seeds share the cores.
+- `prox_newton`: smooth loss with an l1 term. A Newton model whose lasso subproblem is solved by coordinate descent.
+- `augmented`: piecewise linear loss. Method of multipliers on z = Xβ with semismooth Newton steps, whose Hessian
+  sums only the rows at a kink. Compiled; agents and seeds share the cores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from confide.problem.kernels import add_gradients, row_add, row_dot
+from confide.problem.losses import prox1
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+MEMORY = 8
+
+
+@njit(cache=True)
+def _direction(g: Array, inverse: Array, S: Array, Y: Array, r: Array, used: int, last: int) -> Array:
+    """-H⁻¹g by the two-loop recursion from the initial inverse; S, Y, r are rings of `used` pairs."""
+    d = g.copy()
+    alpha = np.zeros(MEMORY)
+    for n in range(used):
+        i = (last - n) % MEMORY
+        alpha[i] = r[i] * np.dot(S[i], d)
+        d -= alpha[i] * Y[i]
+    d = np.dot(inverse, d)
+    for n in range(used - 1, -1, -1):
+        i = (last - n) % MEMORY
+        d += S[i] * (alpha[i] - r[i] * np.dot(Y[i], d))
+    return -d
+
+
+@njit(cache=True)
+def _gradient(
+    rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int,
+    code: int, a: float, scale: float, linear: Array, quad: Array,
+) -> Array:  # fmt: skip
+    out = np.zeros_like(beta)
+    none = np.empty(0)
+    add_gradients(
+        rows, y, w, q, none, start, stop, beta.reshape(m, -1), code, a, math.inf, out.reshape(m, -1)
+    )
+    return scale * out + linear + quad * beta
+
+
+@njit(cache=True)
+def quasi_newton_one(
+    rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int, code: int, a: float,
+    scale: float, linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int,
+) -> float:  # fmt: skip
+    """Minimise in place from `beta` (W,); the norm of the gradient it stopped at."""
+    width = beta.size
+    S, Y, r = np.empty((MEMORY, width)), np.empty((MEMORY, width)), np.empty(MEMORY)
+    used, last = 0, -1
+    g = _gradient(rows, y, w, q, start, stop, beta, m, code, a, scale, linear, quad)
+    size = math.sqrt(np.dot(g, g))
+    for _ in range(limit):
+        if size <= tolerance:
+            break
+        d = _direction(g, inverse, S, Y, r, used, last)
+        slope = np.dot(g, d)
+        if not slope < 0:
+            used = 0
+            d = -np.dot(inverse, g)
+            slope = np.dot(g, d)
+        step, low, high = 1.0, 0.0, math.inf
+        new = beta + d
+        gn = _gradient(rows, y, w, q, start, stop, new, m, code, a, scale, linear, quad)
+        for _ in range(30):  # a step is good once the slope along d has shrunk to 0.9 of its size
+            end = np.dot(gn, d)
+            if abs(end) <= -0.9 * slope:
+                break
+            if end > 0:
+                high = step
+                step = 0.5 * (low + high)
+            else:
+                low = step
+                step = 2 * step if high == math.inf else 0.5 * (low + high)
+            new = beta + step * d
+            gn = _gradient(rows, y, w, q, start, stop, new, m, code, a, scale, linear, quad)
+        sn = math.sqrt(np.dot(gn, gn))
+        s, yv = new - beta, gn - g
+        sy = np.dot(s, yv)
+        if sy <= 1e-300 or (size < 1e-7 and sn > 0.9 * size and used > 0 and sn > size):
+            if used == 0:
+                break  # at the floor of float64
+            used = 0
+            if sn >= size:
+                continue
+        else:
+            last = (last + 1) % MEMORY
+            used = min(used + 1, MEMORY)
+            S[last], Y[last], r[last] = s, yv, 1.0 / sy
+        beta[:] = new
+        g, size = gn, sn
+    return size
+
+
+@njit(cache=True, nogil=True)
+def quasi_newton(
+    rows: Any, y: Array, w: Array, q: Array, offsets: Index, beta: Array, m: int, code: int, a: float, scale: Array,
+    linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,
+) -> None:  # fmt: skip
+    """Minimise in place, job = agent·seeds + seed: beta, linear (S, A, W), quad (A, W), inverse (A, W, W)."""
+    seeds = beta.shape[0]
+    for job in range(first, end):
+        k, s = job // seeds, job % seeds
+        residual[s, k] = quasi_newton_one(
+            rows, y, w, q, offsets[k], offsets[k + 1], beta[s, k], m, code, a, scale[k],
+            linear[s, k], quad[k], inverse[k], tolerance, limit,
+        )  # fmt: skip
+
+
+# --- an l1 term -----------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sweeps: int) -> Array:
+    """argmin over d of ½dᵀHd + gᵀd + l1ᵀ|β + d| by cyclic coordinate descent."""
+    d = np.zeros_like(g)
+    r = g.copy()  # H d + g
+    for _ in range(sweeps):
+        worst = 0.0
+        for j in range(g.size):
+            h = H[j, j]
+            old = beta[j] + d[j]
+            v = old - r[j] / h
+            t = l1[j] / h
+            new = v - t if v > t else (v + t if v < -t else 0.0)
+            if new != old:
+                d[j] += new - old
+                r += H[:, j] * (new - old)
+                worst = max(worst, abs(new - old) * h)
+        if worst <= tolerance:
+            break
+    return d
+
+
+def prox_newton(
+    value: Callable[[Array], float], gradient: Callable[[Array], Array],
+    hessian: Callable[[Array, float], Array], l1: Array, beta: Array, tolerance: float, limit: int = 500,
+) -> tuple[Array, float]:  # fmt: skip
+    """Minimise smooth(β) + l1ᵀ|β|; the point and its optimality residual.
+
+    `hessian(β, floor)` lifts each row's curvature to at least `floor` times its bound. floor=1 majorises the loss,
+    so a step that does not descend is tried again with a higher floor, and one with floor=1 is always taken.
+    """
+    floor = 1e-3
+    height = value(beta) + float(l1 @ np.abs(beta))
+    residual = float(np.linalg.norm(l1_residual(gradient(beta), l1, beta)))
+    for _ in range(limit):
+        if residual <= tolerance:
+            break
+        new = beta + lasso_model(hessian(beta, floor), gradient(beta), l1, beta, 0.01 * tolerance, 20_000)
+        after = float(np.linalg.norm(l1_residual(gradient(new), l1, new)))
+        there = value(new) + float(l1 @ np.abs(new))
+        if there < height - 1e-14 * abs(height) or after <= 0.5 * residual or floor == 1.0:
+            beta, residual, height, floor = new, after, there, max(floor / 4, 1e-3)
+        else:
+            floor = min(8 * floor, 1.0)
+    return beta, residual
+
+
+def l1_residual(g: Array, l1: Array, beta: Array) -> Array:
+    """The smallest subgradient of smooth + l1ᵀ|·| at β, given the smooth gradient g."""
+    at_zero = np.sign(g) * np.maximum(np.abs(g) - l1, 0.0)
+    return np.where(beta == 0, at_zero, g + l1 * np.sign(beta))
+
+
+# --- a piecewise linear loss ----------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def augmented_one(
+    rows: Any, y: Array, w: Array, start: int, stop: int, beta: Array, code: int, a: float,
+    scale: float, linear: Array, quad: Array, l1: Array, tolerance: float, limit: int,
+) -> float:  # fmt: skip
+    """Minimise in place from `beta` (W,); the largest |x_iᵀβ - z_i| it stopped at."""
+    width, n = beta.size, stop - start
+    iw = 1 if w.size > 1 else 0
+    v, vc = np.zeros(n), np.zeros(width)  # multipliers, divided by their term's weight: subgradients of ℓ and |·|
+    spread = 0.0
+    for i in range(n):
+        spread += abs(row_dot(rows, start + i, beta) - y[start + i]) / n
+    delta = 0.3 * max(spread, 1e-3)
+    omega = 1e-3 * scale * n / max(spread, 1e-3)  # proximal weight: a unique minimum even without a penalty
+    gap = math.inf
+    vn, vcn = np.empty(n), np.empty(width)
+    margin, along = np.empty(n), np.empty(n)
+    for _ in range(limit):
+        anchor: Array = beta.copy()
+        for _ in range(100):  # semismooth Newton on the augmented function
+            g = linear + quad * beta + omega * (beta - anchor)
+            H = np.diag(quad + omega)
+            for i in range(n):
+                margin[i] = row_dot(rows, start + i, beta)
+                z = margin[i] + delta * v[i]
+                p = prox1(code, a, z, y[start + i], delta)
+                vn[i] = (z - p) / delta
+                c = scale * w[iw * (start + i)]
+                row_add(rows, start + i, c * vn[i], g)
+                if p == y[start + i]:  # at the kink
+                    x = np.zeros(width)
+                    row_add(rows, start + i, 1.0, x)
+                    for j in range(width):
+                        if x[j] != 0.0:
+                            for l in range(width):
+                                H[j, l] += c / delta * x[j] * x[l]
+            for j in range(width):
+                z = beta[j] + delta * vc[j]
+                vcn[j] = min(1.0, max(-1.0, z / delta))
+                g[j] += l1[j] * vcn[j]
+                if abs(z) <= delta:
+                    H[j, j] += l1[j] / delta
+            size = math.sqrt(np.dot(g, g))
+            if size <= tolerance:
+                break
+            d: Any = np.linalg.solve(H, -g)
+            slope = np.dot(g, d)
+            step, low, high = 1.0, 0.0, math.inf
+            for i in range(n):
+                along[i] = row_dot(rows, start + i, d)
+            for _ in range(40):
+                new = beta + step * d
+                e = np.dot(linear + quad * new + omega * (new - anchor), d)
+                for i in range(n):
+                    z = margin[i] + step * along[i] + delta * v[i]
+                    s = (z - prox1(code, a, z, y[start + i], delta)) / delta
+                    e += scale * w[iw * (start + i)] * s * along[i]
+                for j in range(width):
+                    z = (beta[j] + step * d[j]) / delta + vc[j]
+                    e += l1[j] * min(1.0, max(-1.0, z)) * d[j]
+                if abs(e) <= -0.5 * slope or abs(slope) < 1e-30:
+                    break
+                if e > 0:
+                    high = step
+                else:
+                    low = step
+                step = 2 * step if high == math.inf else 0.5 * (low + high)
+            beta += step * d
+        gap = 0.0
+        for i in range(n):
+            gap = max(gap, delta * abs(vn[i] - v[i]))
+        for j in range(width):
+            if l1[j] > 0:
+                gap = max(gap, delta * abs(vcn[j] - vc[j]))
+        v[:] = vn
+        vc[:] = vcn
+        moved = omega * math.sqrt(np.dot(beta - anchor, beta - anchor))
+        if gap <= tolerance and moved <= tolerance:
+            break
+        delta = max(0.2 * delta, 1e-9)
+        omega *= 0.2
+    return gap
+
+
+@njit(cache=True, nogil=True)
+def augmented(
+    rows: Any, y: Array, w: Array, offsets: Index, beta: Array, code: int, a: float, scale: Array,
+    linear: Array, quad: Array, l1: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,
+) -> None:  # fmt: skip
+    """Minimise in place, job = agent·seeds + seed: beta, linear and l1 (S, A, W), quad (A, W)."""
+    seeds = beta.shape[0]
+    for job in range(first, end):
+        k, s = job // seeds, job % seeds
+        residual[s, k] = augmented_one(
+            rows, y, w, offsets[k], offsets[k + 1], beta[s, k], code, a, scale[k],
+            linear[s, k], quad[k], l1[s, k], tolerance, limit,
+        )  # fmt: skip
