@@ -7,16 +7,25 @@ from confide.algorithms.ddp_admm import DDPADMM
 from confide.algorithms.dp_admm import DPADMM
 from confide.algorithms.dpsgd import DPSGD
 from confide.algorithms.dvp import DVP
+from confide.algorithms.dzoa import DZOA
+from confide.algorithms.f_admm import FADMM
+from confide.algorithms.fdp_admm import FDPADMM
 from confide.algorithms.linearized_admm import LinearizedADMM
 from confide.algorithms.m_admm import MADMM
 from confide.algorithms.mr_admm import MRADMM
+from confide.algorithms.orzo import ORZO
+from confide.algorithms.pdml import PDML
+from confide.algorithms.private_pdml import PrivatePDML
+from confide.algorithms.private_zeroth import PrivateZeroth
 from confide.algorithms.pvp import PVP
 from confide.algorithms.r_admm import RADMM
+from confide.algorithms.zoo_admm import ZOOADMM
 
 REGISTRY: dict[str, type[Algorithm]] = {
     kind.__name__: kind
     for kind in (
-        ADMM, LinearizedADMM, DPADMM, DDPADMM, CDPADMM, RADMM, MRADMM, DVP, PVP, MADMM, DPSGD,
+        ADMM, LinearizedADMM, DPADMM, DDPADMM, CDPADMM, RADMM, MRADMM, DVP, PVP, MADMM, DZOA, PrivateZeroth, DPSGD,
+        ORZO, ZOOADMM, FADMM, FDPADMM, PDML, PrivatePDML,
     )
 }  # fmt: skip
 

@@ -37,9 +37,12 @@ class Block:
         self._w = shards.columns.get("weight", np.ones(1))
         self._q = self._label_noise()
         self._inverse: tuple[bytes, Array] = (b"", np.zeros(0))
-        row_bytes = 16 * shards.rows[0].size / len(shards) if sp.issparse(shards.X) else 8 * shards.features
+        row_bytes = np.full(self.agents, 8.0 * shards.features)
+        if sp.issparse(shards.X):
+            row_bytes = 16.0 * np.diff(shards.rows[2][shards.offsets]) / shards.sizes
         self._table = kernels.chunk_table(shards.offsets, row_bytes)
-        self._work = len(shards) * (row_bytes / 8 + 10) * loss.outputs  # multiply-adds of a pass; 10 for the slope
+        # multiply-adds of a pass; 10 for the slope
+        self._work = float(shards.sizes @ (row_bytes / 8 + 10)) * loss.outputs
 
     def _label_noise(self) -> Array:
         """q_i = 1/(e^ε_i - 1) of every row, or one for all; 0 where labels are true."""
@@ -59,12 +62,12 @@ class Block:
 
     def gradient(self, beta: Array, clip: Any = np.inf) -> Array:
         """∇ of scale_k·Σ_i ℓ_i at β_sk, each row's gradient shortened to norm `clip`: (S, A, W)."""
-        clip = np.ascontiguousarray(np.broadcast_to(np.asarray(clip, float).reshape(-1), self.agents))
+        clip = self._clips(clip)
         norms = self._norms if np.any(clip < np.inf) else np.zeros(1)
         model = self._model(beta)
         part = np.zeros((len(self._table), *model.shape[:1], *model.shape[2:]))
         threads.run(
-            kernels.gradient_jobs, len(self._table) * len(beta), self._work * len(beta),
+            kernels.gradient_jobs, len(self._table) * kernels.seed_groups(len(beta)), self._work * len(beta),
             self.shards.rows, self.shards.y, self._w, self._q, norms, self._table,
             model, self.loss.code, self.loss.base.parameter, clip, part,
         )  # fmt: skip
@@ -74,11 +77,24 @@ class Block:
         """scale_k·Σ_i ℓ_i(β_sk): (S, A)."""
         part = np.zeros((len(self._table), len(beta), 1))
         threads.run(
-            kernels.value_jobs, len(self._table) * len(beta), self._work * len(beta),
+            kernels.value_jobs, len(self._table) * kernels.seed_groups(len(beta)), self._work * len(beta),
             self.shards.rows, self.shards.y, self._w, self._q, self._table,
             self._model(beta), self.loss.code, self.loss.base.parameter, part,
         )  # fmt: skip
         return np.asarray(self._sum(part)[:, :, 0])
+
+    def difference(self, plus: Array, minus: Array, gap: float, clip: Any = np.inf) -> Array:
+        """scale_k·Σ_i of [ℓ_i(plus) - ℓ_i(minus)]/gap, each row's kept within ±clip: (S, A)."""
+        part = np.zeros((len(self._table), len(plus), 1))
+        threads.run(
+            kernels.difference_jobs, len(self._table) * len(plus), 2 * self._work * len(plus),
+            self.shards.rows, self.shards.y, self._w, self._q, self._table, self._model(plus), self._model(minus),
+            gap, self.loss.code, self.loss.base.parameter, self._clips(clip), part,
+        )  # fmt: skip
+        return np.asarray(self._sum(part)[:, :, 0])
+
+    def _clips(self, clip: Any) -> Array:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(clip, float).reshape(-1), self.agents))
 
     def _sum(self, part: Array) -> Array:
         out = np.zeros((part.shape[1], self.agents, part.shape[2]))
@@ -212,14 +228,33 @@ class AgentView:
         return np.asarray(out.ravel() * b.scale[self.k])
 
     def hessian(self, beta: Array, floor: float) -> Array:
-        """∇²f_k at β, each row's curvature at least `floor` of its bound; the bound itself for `Multinomial`."""
+        """∇²f_k at β, each row's curvature lifted to at least `floor` of its bound, so that floor=1 majorises."""
         b = self.block
-        if b.loss.code == MULTINOMIAL:
-            return np.kron(np.eye(b.loss.outputs), 0.5 * b.gram[self.k])
-        z = kernels.margins(b.shards.rows, self.start, self.stop, np.ascontiguousarray(beta))
-        d = kernels.curvatures(z, b.shards.y, b._w, self.start, b.loss.code, b.loss.base.parameter)
         X, _ = b.shards.part(self.k)
-        return weighted_gram(X, np.maximum(d, floor * b.loss.curvature_bound), b.intercept) * b.scale[self.k]
+        w = np.broadcast_to(b._w, len(b.shards))[self.start : self.stop]
+        if b.loss.code == MULTINOMIAL:
+            return self._softmax_hessian(X, w, beta, floor)
+        z = kernels.margins(b.shards.rows, self.start, self.stop, np.ascontiguousarray(beta)[None])
+        d = kernels.curvatures(z[0], b.shards.y, b._w, self.start, b.loss.code, b.loss.base.parameter)
+        return weighted_gram(X, np.maximum(d, floor * b.loss.curvature_bound * w), b.intercept) * b.scale[self.k]
+
+    def _softmax_hessian(self, X: Any, w: Array, beta: Array, floor: float) -> Array:
+        """(1 - floor)·Σ w_i (diag(p_i) - p_i p_iᵀ) ⊗ x_i x_iᵀ + floor·½I ⊗ Gram, class by class."""
+        b = self.block
+        m, P = b.loss.outputs, beta.size // b.loss.outputs
+        model = np.ascontiguousarray(beta).reshape(m, P)
+        z = np.stack([kernels.margins(b.shards.rows, self.start, self.stop, row[None])[0] for row in model])
+        p = np.exp(z - z.max(axis=0))
+        p /= p.sum(axis=0)
+        H = np.kron(np.eye(m), floor * b.loss.curvature_bound * b.gram[self.k])
+        for c in range(m):
+            for e in range(c + 1):
+                d = (1 - floor) * w * p[c] * ((c == e) - p[e])
+                part = weighted_gram(X, d, b.intercept) * b.scale[self.k]
+                H[c * P : (c + 1) * P, e * P : (e + 1) * P] += part
+                if c != e:
+                    H[e * P : (e + 1) * P, c * P : (c + 1) * P] += part.T
+        return H
 
 
 def weighted_gram(X: Any, d: Array, intercept: bool) -> Array:

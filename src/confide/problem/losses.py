@@ -19,6 +19,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from confide.problem.checks import finite, whole
+
 Array = NDArray[np.float64]
 
 LOGISTIC, SQUARED, HUBER, ABSOLUTE, QUANTILE, HINGE, SQUARED_HINGE, SMOOTHED_HINGE, MULTINOMIAL = range(9)
@@ -59,10 +61,8 @@ def slope1(code: int, a: float, z: float, y: float) -> float:
     """A subgradient of ℓ in z."""
     if code == LOGISTIC:
         m = y * z
-        if m > 0:
-            e = math.exp(-m)
-            return -y * e / (1.0 + e)
-        return -y / (1.0 + math.exp(m))
+        e = math.exp(-abs(m))  # one exponential whatever the sign: a branch on it would be mispredicted
+        return -y * (e if m > 0 else 1.0) / (1.0 + e)
     if code == SQUARED:
         return z - y
     if code == HUBER:
@@ -122,19 +122,22 @@ def prox1(code: int, a: float, z: float, y: float, t: float) -> float:
         if m >= 1.0:
             return z
         return y * (m * a + t) / (a + t) if m >= 1.0 - a - t else z + t * y
-    u = z  # LOGISTIC: Newton on a strongly convex scalar; the slope is within [-1, 1], so is the bracket
-    low, high = z - t, z + t
-    for _ in range(60):
+    # LOGISTIC: Newton on a strongly convex scalar; the slope is within [-1, 1], so is the bracket. A Newton step that
+    # leaves it, or is more than half the step before last, would cycle: halve the bracket instead.
+    low, high, u = z - t, z + t, z
+    before = last = 2.0 * t
+    for _ in range(100):
         g = u - z + t * slope1(code, a, u, y)
         if g > 0:
             high = u
         else:
             low = u
         step = g / (1.0 + t * curvature1(code, a, u, y))
-        u = u - step
-        if not low <= u <= high:
-            u = 0.5 * (low + high)
-        if abs(step) < 1e-15 * (1.0 + abs(u)):
+        if not low < u - step < high or abs(step) > 0.5 * before:
+            step = u - 0.5 * (low + high)
+        u -= step
+        before, last = last, abs(step)
+        if last <= 1e-15 * (1.0 + abs(u)):
             break
     return u
 
@@ -222,7 +225,7 @@ class Loss:
 
     def prox(self, z: Any, y: Any, step: float) -> Array:
         """argmin over u of step·ℓ(u, y) + ½(u - z)², elementwise."""
-        if not step > 0:
+        if not (finite(step) and step > 0):
             raise ValueError(f"step={step}: a prox needs a step above 0")
         return self._each(prox1, z, y, float(step))
 
@@ -288,7 +291,7 @@ class Quantile(Loss):
     smooth = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
+        if not (finite(self.level) and 0 < self.level < 1):
             raise ValueError(f"Quantile level={self.level}: must lie strictly between 0 and 1")
 
     @property
@@ -351,22 +354,22 @@ class Multinomial(Loss):
     curvature_bound = 0.5  # the largest eigenvalue of diag(p) - ppᵀ
 
     def __post_init__(self) -> None:
-        if int(self.classes) != self.classes or self.classes < 2:
+        if not (whole(self.classes) and self.classes >= 2):
             raise ValueError(f"Multinomial classes={self.classes}: must be a whole number of at least 2")
 
     @property
     def outputs(self) -> int:
         return int(self.classes)
 
-    def value(self, z: Any, y: Any) -> Array:
+    def value(self, z: Any, y: Any, q: float = 0.0) -> Array:
         zs, ys = self._rows(z, y)
-        return np.array([row_value(self.code, 0.0, u, v, 0.0) for u, v in zip(zs, ys, strict=True)])
+        return np.array([row_value(self.code, 0.0, u, v, q) for u, v in zip(zs, ys, strict=True)])
 
-    def slope(self, z: Any, y: Any) -> Array:
+    def slope(self, z: Any, y: Any, q: float = 0.0) -> Array:
         zs, ys = self._rows(z, y)
         out = np.empty_like(zs)
         for i in range(len(zs)):
-            row_slopes(self.code, 0.0, zs[i], ys[i], 0.0, out[i])
+            row_slopes(self.code, 0.0, zs[i], ys[i], q, out[i])
         return out
 
     def curvature(self, z: Any, y: Any) -> Array:
@@ -398,7 +401,7 @@ class NoisyLabels(Loss):
             raise ValueError(f"NoisyLabels({name}()): the corrected loss is convex for Logistic and Multinomial only")
         if (self.epsilon is None) == (self.epsilon_min is None):
             raise ValueError("NoisyLabels: give epsilon, or epsilon_min when each row has its own epsilon, not both")
-        _positive("NoisyLabels epsilon", self.smallest_epsilon)
+        _positive("NoisyLabels epsilon", self.epsilon if self.epsilon is not None else self.epsilon_min)
 
     @property
     def smallest_epsilon(self) -> float:
@@ -426,6 +429,32 @@ class NoisyLabels(Loss):
     def base(self) -> Loss:
         return self.loss
 
+    def value(self, z: Any, y: Any) -> Array:
+        q = self._common_q()
+        if isinstance(self.loss, Multinomial):
+            return self.loss.value(z, y, q)
+        return (1 + q) * self.loss.value(z, y) - q * self.loss.value(z, -np.asarray(y, float))
+
+    def slope(self, z: Any, y: Any) -> Array:
+        q = self._common_q()
+        if isinstance(self.loss, Multinomial):
+            return self.loss.slope(z, y, q)
+        return (1 + q) * self.loss.slope(z, y) - q * self.loss.slope(z, -np.asarray(y, float))
+
+    def curvature(self, z: Any, y: Any) -> Array:
+        return self.loss.curvature(z, y)  # the correction is linear in z for both losses
+
+    def prox(self, z: Any, y: Any, step: float) -> Array:
+        if isinstance(self.loss, Multinomial):
+            return self.loss.prox(z, y, step)
+        shift = step * self._common_q() * np.asarray(y, float)  # ℓ(y) - ℓ(-y) = -yz
+        return self.loss.prox(np.asarray(z, float) + shift, y, step)
+
+    def _common_q(self) -> float:
+        if self.epsilon is None:
+            raise TypeError("NoisyLabels with an epsilon a row has no one value at (z, y): ask the problem's block")
+        return self.q
+
     @property
     def curvature_bound(self) -> float:  # type: ignore[override]
         return self.loss.curvature_bound  # the correction is linear in z for both losses
@@ -439,8 +468,8 @@ class NoisyLabels(Loss):
         return math.sqrt((1 + self.q) ** 2 + (k - 2) * self.q**2 + (1 + (k - 1) * self.q) ** 2)
 
 
-def _positive(name: str, x: float) -> None:
-    if not (np.isfinite(x) and x > 0):
+def _positive(name: str, x: Any) -> None:
+    if not (finite(x) and x > 0):
         raise ValueError(f"{name}={x}: must be a finite number above 0")
 
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.problem.checks import finite
+
 Array = NDArray[np.float64]
 
 
@@ -90,7 +92,7 @@ class ElasticNet(Penalty):
 
     def __post_init__(self) -> None:
         _strength(self)
-        if not 0 <= self.ratio <= 1:
+        if not (finite(self.ratio) and 0 <= self.ratio <= 1):
             raise ValueError(f"ElasticNet ratio={self.ratio}: must lie in [0, 1]")
 
     @property
@@ -115,8 +117,8 @@ class MCP(Penalty):
 
     def __post_init__(self) -> None:
         _strength(self)
-        if not self.a > 1:
-            raise ValueError(f"MCP a={self.a}: must be above 1")
+        if not (finite(self.a) and self.a > 1):
+            raise ValueError(f"MCP a={self.a}: must be a finite number above 1")
 
     def terms(self, beta: Array) -> Array:
         b, lam, a = np.abs(beta), self.strength, self.a
@@ -149,8 +151,8 @@ class SCAD(Penalty):
 
     def __post_init__(self) -> None:
         _strength(self)
-        if not self.a > 2:
-            raise ValueError(f"SCAD a={self.a}: must be above 2")
+        if not (finite(self.a) and self.a > 2):
+            raise ValueError(f"SCAD a={self.a}: must be a finite number above 2")
 
     def terms(self, beta: Array) -> Array:
         b, lam, a = np.abs(beta), self.strength, self.a
@@ -176,7 +178,7 @@ class SCAD(Penalty):
 
 def _strength(penalty: Any) -> None:
     x = penalty.strength
-    if not (np.isfinite(x) and x >= 0):
+    if not (finite(x) and x >= 0):
         raise ValueError(f"{type(penalty).__name__} strength={x}: must be a finite number of at least 0")
 
 

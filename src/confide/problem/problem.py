@@ -42,7 +42,7 @@ class Public:
     features: int
     intercept: bool = False
     weighting: str = "parties"
-    row_norm: float | None = None
+    row_norm: float | None = None  # enforced bound on ‖x‖; None: rows may be of any length, or of any weight
     agents: Index = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
@@ -114,6 +114,8 @@ class Problem:
         self, shards: Shards, loss: Loss, penalty: Penalty | None = None,
         weighting: str = "parties", intercept: bool = False,
     ) -> None:  # fmt: skip
+        if not isinstance(shards, Shards):
+            raise TypeError(f"shards={type(shards).__name__}: must be confide.Shards, such as Shards.split(X, y, 5)")
         if shards.parties < 2:
             raise ValueError(f"{shards.parties} party: learning over a network needs at least 2 parties")
         if weighting not in ("parties", "rows"):
@@ -138,9 +140,10 @@ class Problem:
         """What everyone may know, for all agents."""
         if graph is not None and graph.size != self.shards.parties:
             raise ValueError(f"graph of {graph.size} agents for {self.shards.parties} parties: they must agree")
+        row_norm = None if "weight" in self.shards.columns else self.shards.row_norm  # a weight lengthens a row
         return Public(
             graph, self.shards.sizes, self.loss, self.penalty, self.shards.features, self.intercept,
-            self.weighting, self.shards.row_norm, np.arange(self.shards.parties),
+            self.weighting, row_norm, np.arange(self.shards.parties),
         )  # fmt: skip
 
     @cached_property

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from confide.problem import kernels
+from confide.problem.checks import finite, whole
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -67,9 +68,10 @@ class Shards:
         skew=("size", a): the sizes are Dirichlet(a). Small a means strong skew. Every party gets at least a row.
         """
         X, y = _as_rows(X), _as_vector("y", y)
-        n, parties = len(y), _whole("parties", parties)
-        if parties < 2 or parties > n:
-            raise ValueError(f"parties={parties}: must be between 2 and the number of rows, {n}")
+        n = len(y)
+        if not (whole(parties) and 2 <= parties <= n):
+            raise ValueError(f"parties={parties}: must be a whole number between 2 and the number of rows, {n}")
+        parties = int(parties)
         rng = np.random.default_rng(seed)
         if skew is None:
             member = np.arange(n) % parties
@@ -131,7 +133,9 @@ class Shards:
         """X as the kernels take it."""
         if sp.issparse(self.X):
             X = self.X.tocsr()
-            X.sum_duplicates()
+            if not X.has_canonical_format:
+                X = X.copy()  # the caller's matrix stays as it is
+                X.sum_duplicates()
             return (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64), int(X.shape[1]))
         view = np.asarray(self.X)[:]
         view.flags.writeable = False
@@ -140,7 +144,7 @@ class Shards:
     def norms(self, intercept: bool) -> Array:
         """‖x_i‖ of every row, with the intercept's 1 where there is one."""
         out = np.empty(len(self))
-        kernels.row_norms(self.rows, len(self), self.features, intercept, out)
+        kernels.row_norms(self.rows, len(self), intercept, out)
         return out
 
     # --- others made from them ------------------------------------------------------------------------------------
@@ -152,10 +156,11 @@ class Shards:
 
     def clip_rows(self, norm: float) -> Shards:
         """Every row longer than the public bound `norm` shortened to it: a bound the software enforces."""
-        if not (np.isfinite(norm) and norm > 0):
+        if not (finite(norm) and norm > 0):
             raise ValueError(f"row norm {norm}: must be a finite number above 0")
         size = self.norms(intercept=False)
-        factor = np.minimum(1.0, norm / np.maximum(size, 1e-300))
+        room = 1 - 4 * np.finfo(self.X.dtype).eps - (self.features + 4) * np.finfo(float).eps  # for rounding
+        factor = np.where(size > norm, norm * room / np.maximum(size, 1e-300), 1.0)
         X = sp.diags_array(factor) @ self.X if sp.issparse(self.X) else self.X * factor[:, None].astype(self.X.dtype)
         return Shards(sp.csr_array(X) if sp.issparse(X) else X, self.y, self.offsets, self.names, self.columns, norm)
 
@@ -185,10 +190,10 @@ class Shards:
 
 
 def _skewed(y: Array, parties: int, skew: tuple[str, float], rng: np.random.Generator) -> Index:
+    if not isinstance(skew, tuple | list) or len(skew) != 2 or skew[0] not in ("label", "size"):
+        raise ValueError(f"skew={skew}: must be ('label', concentration) or ('size', concentration)")
     kind, alpha = skew
-    if kind not in ("label", "size"):
-        raise ValueError(f"skew={skew}: the kind is 'label' or 'size'")
-    if not (np.isfinite(alpha) and alpha > 0):
+    if not (finite(alpha) and alpha > 0):
         raise ValueError(f"skew={skew}: the concentration must be a finite number above 0")
     if kind == "size":
         strata = np.zeros(len(y), np.int64)
@@ -208,13 +213,15 @@ def _skewed(y: Array, parties: int, skew: tuple[str, float], rng: np.random.Gene
 
 
 def _as_rows(X: Any) -> Any:
-    if sp.issparse(X):
-        X = X.tocsr()
-        return X if X.dtype == np.float64 else X.astype(np.float64)
-    if not isinstance(X, np.ndarray):
+    if not (sp.issparse(X) or isinstance(X, np.ndarray)):
         X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimensions: must have 2, rows and features")
+    if X.dtype.kind == "c":
+        raise ValueError(f"X holds {X.dtype} values: must hold real numbers only")
+    if sp.issparse(X):
+        X = X.tocsr()
+        return X if X.dtype == np.float64 else X.astype(np.float64)
     if X.dtype not in (np.float32, np.float64):
         try:
             X = X.astype(np.float64)
@@ -225,9 +232,12 @@ def _as_rows(X: Any) -> Any:
 
 def _as_vector(name: str, v: Any) -> Array:
     try:
+        v = np.asarray(v)
+        if v.dtype.kind == "c":
+            raise TypeError
         v = np.ascontiguousarray(v, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} holds values that are not numbers: encode them first") from None
+        raise ValueError(f"{name} holds values that are not real numbers: encode them first") from None
     if v.ndim != 1:
         raise ValueError(f"{name} has shape {v.shape}: must be one number a row")
     return v
@@ -249,9 +259,3 @@ def _check_rows(X: Any, y: Array, columns: Mapping[str, Array]) -> None:
                 raise ValueError("X has a stored entry that is NaN or infinite: none is allowed")
             i, j = np.argwhere(bad)[0]
             raise ValueError(f"X[{start + i}, {j}] is NaN or infinite: every feature must be a finite number")
-
-
-def _whole(name: str, n: Any) -> int:
-    if isinstance(n, bool) or int(n) != n:
-        raise ValueError(f"{name}={n}: must be a whole number")
-    return int(n)

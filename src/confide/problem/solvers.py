@@ -20,8 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from confide.problem.kernels import add_gradients, row_add, row_dot
+from confide.problem.kernels import add_gradients, margins
 from confide.problem.losses import prox1
+from confide.problem.rows import adds, dots
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -138,8 +139,10 @@ def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sw
         for j in range(g.size):
             h = H[j, j]
             old = beta[j] + d[j]
-            v = old - r[j] / h
-            t = l1[j] / h
+            if h == 0.0:  # no row has this feature: only the l1 term, if any, sees it
+                v, t = old, (math.inf if l1[j] > 0 else 0.0)
+            else:
+                v, t = old - r[j] / h, l1[j] / h
             new = v - t if v > t else (v + t if v < -t else 0.0)
             if new != old:
                 d[j] += new - old
@@ -168,7 +171,8 @@ def prox_newton(
         new = beta + lasso_model(hessian(beta, floor), gradient(beta), l1, beta, 0.01 * tolerance, 20_000)
         after = float(np.linalg.norm(l1_residual(gradient(new), l1, new)))
         there = value(new) + float(l1 @ np.abs(new))
-        if there < height - 1e-14 * abs(height) or after <= 0.5 * residual or floor == 1.0:
+        level = 1e-14 * abs(height)  # below it values say nothing, and the residual decides
+        if there < height - level or (there <= height + level and after <= 0.5 * residual) or floor == 1.0:
             beta, residual, height, floor = new, after, there, max(floor / 4, 1e-3)
         else:
             floor = min(8 * floor, 1.0)
@@ -191,56 +195,58 @@ def augmented_one(
 ) -> float:  # fmt: skip
     """Minimise in place from `beta` (W,); the largest |x_iᵀβ - z_i| it stopped at."""
     width, n = beta.size, stop - start
+    model = beta.reshape(1, width)  # a view: the row functions take one line a class
     iw = 1 if w.size > 1 else 0
     v, vc = np.zeros(n), np.zeros(width)  # multipliers, divided by their term's weight: subgradients of ℓ and |·|
+    vn, vcn = np.empty(n), np.empty(width)
+    along, x, one = np.empty((1, n)), np.empty((1, width)), np.ones((1, 1))
+    force = np.empty((1, n))
+    margin = margins(rows, start, stop, model)
     spread = 0.0
     for i in range(n):
-        spread += abs(row_dot(rows, start + i, beta) - y[start + i]) / n
+        spread += abs(margin[0, i] - y[start + i]) / n
     delta = 0.3 * max(spread, 1e-3)
     omega = 1e-3 * scale * n / max(spread, 1e-3)  # proximal weight: a unique minimum even without a penalty
     gap = math.inf
-    vn, vcn = np.empty(n), np.empty(width)
-    margin, along = np.empty(n), np.empty(n)
     for _ in range(limit):
         anchor: Array = beta.copy()
         for _ in range(100):  # semismooth Newton on the augmented function
-            g = linear + quad * beta + omega * (beta - anchor)
+            g = (linear + quad * beta + omega * (beta - anchor)).reshape(1, width)
             H = np.diag(quad + omega)
+            dots(rows, start, n, model, 0, margin)
             for i in range(n):
-                margin[i] = row_dot(rows, start + i, beta)
-                z = margin[i] + delta * v[i]
+                z = margin[0, i] + delta * v[i]
                 p = prox1(code, a, z, y[start + i], delta)
                 vn[i] = (z - p) / delta
                 c = scale * w[iw * (start + i)]
-                row_add(rows, start + i, c * vn[i], g)
+                force[0, i] = c * vn[i]
                 if p == y[start + i]:  # at the kink
-                    x = np.zeros(width)
-                    row_add(rows, start + i, 1.0, x)
+                    x[:] = 0.0
+                    adds(rows, start + i, 1, one, 0, x)
                     for j in range(width):
-                        if x[j] != 0.0:
+                        if x[0, j] != 0.0:
                             for l in range(width):
-                                H[j, l] += c / delta * x[j] * x[l]
+                                H[j, l] += c / delta * x[0, j] * x[0, l]
+            adds(rows, start, n, force, 0, g)
             for j in range(width):
                 z = beta[j] + delta * vc[j]
                 vcn[j] = min(1.0, max(-1.0, z / delta))
-                g[j] += l1[j] * vcn[j]
+                g[0, j] += l1[j] * vcn[j]
                 if abs(z) <= delta:
                     H[j, j] += l1[j] / delta
-            size = math.sqrt(np.dot(g, g))
-            if size <= tolerance:
+            if math.sqrt(np.dot(g[0], g[0])) <= tolerance:
                 break
-            d: Any = np.linalg.solve(H, -g)
-            slope = np.dot(g, d)
+            d: Any = np.linalg.solve(H, -g[0])
+            slope = np.dot(g[0], d)
             step, low, high = 1.0, 0.0, math.inf
-            for i in range(n):
-                along[i] = row_dot(rows, start + i, d)
+            dots(rows, start, n, d.reshape(1, width), 0, along)
             for _ in range(40):
                 new = beta + step * d
                 e = np.dot(linear + quad * new + omega * (new - anchor), d)
                 for i in range(n):
-                    z = margin[i] + step * along[i] + delta * v[i]
+                    z = margin[0, i] + step * along[0, i] + delta * v[i]
                     s = (z - prox1(code, a, z, y[start + i], delta)) / delta
-                    e += scale * w[iw * (start + i)] * s * along[i]
+                    e += scale * w[iw * (start + i)] * s * along[0, i]
                 for j in range(width):
                     z = (beta[j] + step * d[j]) / delta + vc[j]
                     e += l1[j] * min(1.0, max(-1.0, z)) * d[j]

@@ -1,0 +1,79 @@
+"""OR-ZO: central zeroth-order stochastic descent on the pooled rows; a baseline for D-ZOA. No privacy.
+
+Duchi, Jordan, Wainwright and Wibisono, "Optimal rates for zero-order convex optimization: the power of two function
+evaluations", IEEE Trans. Inf. Theory 61(5), 2015.
+
+    1  β ← 0
+    2  for t = 1, 2, …
+    3    g ← mean of J two-point gradients of f at β
+    4    β ← β - α_t g,  α_t = α0 R / (L √(t P log 2P))
+    5  the model is the mean of the iterates after `average_from` of the rounds
+
+paper       code           shape    public argument
+β           primal         S 1 P
+α0, R, L    step_size      scalar   step, radius, lipschitz
+u1          smoothing      scalar   smoothing
+J           –              scalar   directions
+
+Differs from the paper: nothing; the mean may leave out the first iterates.
+Privacy: none. `topology = "central"`: one agent holds all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from confide.algorithms import zeroth
+from confide.algorithms.base import Algorithm, Array
+from confide.privacy.noise import Noise
+from confide.problem.block import Block
+from confide.problem.problem import Public
+
+
+class Averaged(NamedTuple):
+    """The iterate and the mean of the last ones."""
+
+    primal: Array
+    tail: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ORZO(Algorithm):
+    """Central two-point descent."""
+
+    topology = "central"
+    paper = "Duchi et al. 2015, OR-ZO"
+
+    directions: int = 20
+    step: float = 0.54
+    radius: float = 1.0
+    lipschitz: float = 2.5
+    smoothing: float = 1.0
+    average_from: float = 0.5
+
+    def check(self, public: Public) -> None:
+        super().check(public)
+        self.positive("directions", "step", "radius", "lipschitz", "smoothing")
+        if not 0 <= self.average_from <= 1:
+            raise ValueError(f"{self.name} average_from={self.average_from}: must lie in [0, 1]")
+
+    def init(self, public: Public) -> Averaged:
+        zero = np.zeros((1, len(public.agents), public.width))
+        return Averaged(zero, zero)
+
+    def local(self, t: int, state: Averaged, block: Block | None, public: Public, noise: Noise) -> Array:
+        assert block is not None
+        u1, u2 = zeroth.smoothing(t, public.width, self.smoothing)
+        value = zeroth.risk(block, public)
+        g = zeroth.two_point(value, state.primal, u1, u2, self.directions, noise, "direction")
+        return state.primal - zeroth.step_size(t, public.width, self.step, self.radius, self.lipschitz) * g
+
+    def absorb(self, t: int, state: Averaged, message: Array, received: Array, public: Public) -> Averaged:
+        first = min(int(self.average_from * self.rounds), self.rounds - 1)
+        return Averaged(message, state.tail + (message - state.tail) / max(t - first, 1))
+
+    def estimate(self, state: Averaged, public: Public) -> Array:
+        return state.tail

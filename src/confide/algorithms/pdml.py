@@ -1,0 +1,103 @@
+"""PDML: labels randomised by the users, then ADMM with one bounded objective noise and decaying primal noise.
+
+Wang, Ishii, Du, Cheng and Chen, "Privacy-preserving distributed machine learning via local randomization and ADMM
+perturbation", IEEE Trans. Signal Process. 68, 2020. Phase 1 is at the user (`privacy.randomize_labels`); the rows here
+carry randomised labels, and the loss is `NoisyLabels(Logistic(), epsilon)`, equation (19).
+
+    1  draw η_i once, bounded by R
+    2  w̃_i ← 0, γ_i ← 0
+    3  for t = 1, 2, …
+    4    w_i ← argmin Ĵ_i(w) + η_iᵀw/n + γ_iᵀw + β Σ_l ‖w - ½(w̃_i + w̃_l)‖²      (15), Ĵ_i of (22)
+    5    w̃_i ← w_i + N(0, ρ^(t-1) V² I)                                            (16)
+    6    send w̃_i to the neighbours
+    7    γ_i ← γ_i + β Σ_l (w̃_i - w̃_l)                                            (17)
+
+paper       code               shape    public argument
+w̃_i         primal             S A P
+γ_i         dual               S A P
+β           penalty            A 1      penalty
+η_i         objective_noise    S A P    objective_noise: R; drawn once a run, never sent
+V_i         noise              A 1      noise
+ρ           noise_decay        scalar   noise_decay
+a           public.penalty     scalar   L2(a), a > 0
+
+Differs from the paper: η_i is uniform in the ℓ2 ball of radius R (the text's cube fits its own table worse), or with
+`exponential=True` has the density ∝ exp(-R‖η‖) of Remark 1. Every label is reported with the odds e^ε : 1.
+
+Privacy: labels are ε-locally private whatever happens afterwards: proven, at the user. Features: none. Noise bounded
+by R and drawn once gives only (0, δ) with δ far above 1/m, and the Gaussian part falls so fast that its exact total
+grows like ρ^(-T/2); it is charged as it is. `PrivatePDML` is the rigorous replacement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from confide.algorithms.admm import ADMM
+from confide.algorithms.base import Array, Consensus, GaussianMethod, Parameter
+from confide.privacy import Guarantee, Label
+from confide.privacy.noise import Noise
+from confide.problem.block import Block
+from confide.problem.losses import Logistic, Multinomial, NoisyLabels
+from confide.problem.problem import Public
+
+
+@dataclass(frozen=True, eq=False)
+class PDML(GaussianMethod, ADMM):
+    """Exact ADMM on randomised labels, with the two noises of the paper."""
+
+    paper = "Wang et al. 2020, PDML"
+    needs = "Logistic, Multinomial"
+
+    penalty: Parameter = 0.2
+    objective_noise: float = 0.0
+    exponential: bool = False
+    noise_decay: float = 0.8
+
+    def check(self, public: Public) -> None:
+        super().check(public)
+        check_labels_loss(self.name, public)
+        self.nonnegative("objective_noise")
+        if not 0 < self.noise_decay <= 1:
+            raise ValueError(f"{self.name} noise_decay={self.noise_decay}: must lie in (0, 1]")
+        if isinstance(public.loss, NoisyLabels) and not public.penalty.l2 > 0:
+            raise ValueError(f"{self.name}: the corrected loss is unbounded below, give L2(a) with a above 0")
+
+    def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
+        eta = self.bounded_noise(public, noise) / public.count
+        w = self.minimise(state, block, public, public.each(self.penalty), eta)  # (15)
+        if not self.private(public):
+            return w
+        return w + self.noise_scale(t, public) * noise.normal("primal", public.width)  # (16)
+
+    def bounded_noise(self, public: Public, noise: Noise) -> Array | float:
+        """η_i, the same in every round."""
+        if self.objective_noise == 0:
+            return 0.0
+        if self.exponential:
+            return noise.once().gamma_norm("objective", public.width) / self.objective_noise
+        return self.objective_noise * noise.once().ball("objective", public.width)
+
+    def noise_scale(self, t: int, public: Public) -> Array:
+        return public.each(self.noise) * self.noise_decay ** ((t - 1) / 2)
+
+    def sensitivity(self, t: int, public: Public) -> Array:
+        h = 2.0 * public.each(self.penalty) * public.degree + public.mask.min() * public.penalty.l2 / public.count
+        return 2.0 * (self.row_bound(public) * public.scale + self.tolerance) / h
+
+    def guarantee(self, public: Public) -> Guarantee:
+        labels = "labels are ε-locally private (proven); " if isinstance(public.loss, NoisyLabels) else ""
+        if not self.private(public) and self.objective_noise == 0:
+            return Guarantee(Label.NONE, labels + "features: messages carry no noise")
+        return Guarantee(Label.NONE, labels + "features: noise drawn once and bounded hides no row")
+
+
+def check_labels_loss(name: str, public: Public) -> None:
+    """Only losses whose correction for randomised labels is convex."""
+    if not isinstance(public.loss.base, (Logistic, Multinomial)):
+        given = type(public.loss.base).__name__
+        raise ValueError(f"{name} needs Logistic or Multinomial, got {given}: its corrected loss is not convex")
+    if not np.isfinite(public.loss.slope_bound):
+        raise ValueError(f"{name} needs a loss of bounded slope")

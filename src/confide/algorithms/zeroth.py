@@ -1,0 +1,48 @@
+"""Two-point zeroth-order gradients: what D-ZOA, OR-ZO and ZOO-ADMM share.
+
+Duchi, Jordan, Wainwright and Wibisono, "Optimal rates for zero-order convex optimization", IEEE Trans. Inf. Theory
+61(5), 2015: two random vectors, the first of which keeps the second away from points where f is not smooth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from confide.algorithms.base import Array
+from confide.privacy.noise import Noise
+from confide.problem.block import Block
+from confide.problem.problem import Public
+
+Values = Callable[[Array], Array]  # (S·J, A, P) -> (S·J, A)
+
+
+def two_point(value: Values, beta: Array, u1: float, u2: float, directions: int, noise: Noise, name: str) -> Array:
+    """Mean over J directions of [F(β + u1ν1 + u2ν2) - F(β + u1ν1)]/u2 · ν2: (7), (8) of D-ZOA; beta (S, A, P)."""
+    seeds, agents, width = beta.shape
+    draws = noise.normal(name, 2 * directions * width).reshape(seeds, agents, 2, directions, width)
+    nu1, nu2 = (np.moveaxis(draws[:, :, i], 2, 1) for i in (0, 1))  # each (S, J, A, P)
+    base = beta[:, None] + u1 * nu1
+    rise = value(_flat(base + u2 * nu2)) - value(_flat(base))
+    return np.mean(rise.reshape(seeds, directions, agents, 1) / u2 * nu2, axis=1)
+
+
+def _flat(points: Array) -> Array:
+    return points.reshape(-1, *points.shape[2:])
+
+
+def risk(block: Block, public: Public) -> Values:
+    """F = f_k: the agent's loss and its share of the penalty."""
+    return lambda beta: block.value(beta) + np.sum(public.penalty.terms(beta) * public.mask, axis=2) / public.count
+
+
+def step_size(t: int, width: int, start: float, radius: float, lipschitz: float) -> float:
+    """α_t = α0·R / (L √(t P log 2P))."""
+    return start * radius / (lipschitz * math.sqrt(t * width * math.log(2 * width)))
+
+
+def smoothing(t: int, width: int, u1: float) -> tuple[float, float]:
+    """u_{1,t} = u1/t and u_{2,t} = u1/(P t)²."""
+    return u1 / t, u1 / (width * t) ** 2
