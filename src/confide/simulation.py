@@ -19,6 +19,7 @@ from confide.network.exchange import Links, all_sum, neighbour_sum
 from confide.network.graph import Graph
 from confide.privacy import Event, RandomizedResponse
 from confide.privacy.noise import SimulatedNoise
+from confide.problem.checks import whole
 from confide.problem.losses import NoisyLabels
 from confide.problem.problem import Problem, Public
 from confide.run import Privacy, Run, plain, read_arrays, write_arrays
@@ -196,7 +197,7 @@ def describe(algorithm: Algorithm) -> dict[str, Any]:
 
 def _seeds(seeds: Iterable[int]) -> NDArray[np.int64]:
     values = list(seeds)
-    if not values or any(isinstance(s, bool) or int(s) != s or s < 0 for s in values):
+    if not values or not all(whole(s) and s >= 0 for s in values):
         raise ValueError(f"seeds={values!r}: must be whole numbers of at least 0, at least one")
     return np.array(values, np.int64)
 
@@ -240,11 +241,13 @@ class _progress:
     def __enter__(self) -> Callable[[], None]:
         if not self.show:
             return lambda: None
+        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self.bar = Progress(
-            TextColumn("{task.description:>16}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn()
-        )
+            TextColumn("{task.description:>16}"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )  # fmt: skip
         self.bar.start()
         task = self.bar.add_task(self.algorithm.name, total=self.algorithm.rounds, completed=self.start)
         return lambda: self.bar.advance(task)

@@ -29,4 +29,8 @@ REGISTRY: dict[str, type[Algorithm]] = {
     )
 }  # fmt: skip
 
-__all__ = ["REGISTRY", "Algorithm", "GaussianMethod", "Schedule", *REGISTRY]
+__all__ = [
+    "ADMM", "CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "DVP", "DZOA", "FADMM", "FDPADMM", "MADMM", "MRADMM", "ORZO",
+    "PDML", "PVP", "RADMM", "REGISTRY", "ZOOADMM", "Algorithm", "GaussianMethod", "LinearizedADMM", "PrivatePDML",
+    "PrivateZeroth", "Schedule",
+]  # fmt: skip

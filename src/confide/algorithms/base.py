@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from confide.privacy import Event, Free, Gaussian, Guarantee, Label, Unbounded, mu, mu_for
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
+from confide.problem.checks import finite, whole
 from confide.problem.problem import Public
 
 Array = NDArray[np.float64]
@@ -53,8 +54,7 @@ class Algorithm:
 
     def check(self, public: Public) -> None:
         """One clear line where this method does not suit the problem."""
-        if isinstance(self.rounds, bool) or int(self.rounds) != self.rounds or self.rounds < 1:
-            raise ValueError(f"{self.name} rounds={self.rounds}: must be a whole number of at least 1")
+        self.counts("rounds")
 
     def schedule(self, public: Public) -> Schedule:
         return Schedule(np.ones(self.rounds, bool), np.full(self.rounds, public.width))
@@ -96,16 +96,35 @@ class Algorithm:
     def positive(self, *names: str) -> None:
         """One clear line for a parameter that is not above 0."""
         for name in names:
-            v = np.asarray(getattr(self, name), float)
-            if not (np.all(np.isfinite(v)) and np.all(v > 0)):
+            if not np.all(self._numbers(name) > 0):
                 raise ValueError(f"{self.name} {name}={getattr(self, name)}: must be finite and above 0")
 
     def nonnegative(self, *names: str) -> None:
         """One clear line for a parameter that is below 0."""
         for name in names:
-            v = np.asarray(getattr(self, name), float)
-            if not (np.all(np.isfinite(v)) and np.all(v >= 0)):
+            if not np.all(self._numbers(name) >= 0):
                 raise ValueError(f"{self.name} {name}={getattr(self, name)}: must be finite and at least 0")
+
+    def fraction(self, *names: str) -> None:
+        """One clear line for a parameter outside [0, 1]."""
+        for name in names:
+            v = self._numbers(name)
+            if not np.all((v >= 0) & (v <= 1)):
+                raise ValueError(f"{self.name} {name}={getattr(self, name)}: must lie in [0, 1]")
+
+    def counts(self, *names: str) -> None:
+        """One clear line for a parameter that is not a whole number of at least 1."""
+        for name in names:
+            if not whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise ValueError(f"{self.name} {name}={getattr(self, name)}: must be a whole number of at least 1")
+
+    def _numbers(self, name: str) -> Array:
+        """A parameter, common or one an agent, as an array of finite numbers."""
+        given = getattr(self, name)
+        values = [given] if np.ndim(given) == 0 else list(given)
+        if not all(finite(v) for v in values):
+            raise ValueError(f"{self.name} {name}={given}: must be a finite number, or one an agent")
+        return np.asarray(values, float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +143,9 @@ class GaussianMethod(Algorithm):
     def check(self, public: Public) -> None:
         super().check(public)
         self.nonnegative("noise")
-        if not np.all(np.asarray(self.clip, float) > 0):
-            raise ValueError(f"{self.name} clip={self.clip}: must be above 0")
+        bounds = [self.clip] if np.ndim(self.clip) == 0 else list(self.clip)
+        if not all((finite(c) and c > 0) or c == math.inf for c in bounds):
+            raise ValueError(f"{self.name} clip={self.clip}: must be above 0; inf does not clip")
 
     def noise_scale(self, t: int, public: Public) -> Array:
         """Standard deviation of the noise in round t: (A, 1)."""
@@ -161,10 +181,15 @@ class GaussianMethod(Algorithm):
             return super().guarantee(public)
         enforced = replace(self, assumed_bound=None).row_bound(public)
         if np.all(enforced <= self.row_bound(public)):
-            return Guarantee(Label.PROVEN, "row gradients are clipped, Gaussian noise is accounted exactly")
+            return Guarantee(Label.PROVEN, f"{self.enforced(public)}, Gaussian noise is accounted exactly")
         if self.assumed_bound is None:
             return Guarantee(Label.NONE, "nothing bounds a row's gradient: set clip")
         return Guarantee(Label.ASSUMED, f"row gradients are assumed, not forced, to stay below {self.assumed_bound}")
+
+    def enforced(self, public: Public) -> str:
+        """What bounds a row, in words."""
+        clipped = np.any(np.isfinite(public.each(self.clip)))
+        return "row gradients are clipped" if clipped else "rows are clipped and the loss's slope is bounded"
 
     def calibrated(self, public: Public, epsilon: float, delta: float) -> Self:
         """The same method with the least noise that keeps every agent's exact total within (epsilon, delta)."""

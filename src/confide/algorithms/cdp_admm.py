@@ -42,8 +42,8 @@ class CDPADMM(LinearizedADMM):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        if not 0 < self.noise_decay <= 1:
-            raise ValueError(f"{self.name} noise_decay={self.noise_decay}: must lie in (0, 1]")
+        self.positive("noise_decay")
+        self.fraction("noise_decay")
 
     def noise_scale(self, t: int, public: Public) -> Array:
         return public.each(self.noise) * self.noise_decay ** ((t - 1) / 2)  # variance R^(t-1) σ²_1

@@ -66,8 +66,7 @@ class DPADMM(GaussianMethod):
         super().check(public)
         self.positive("penalty", "step")
         self.nonnegative("step_decay")
-        if not 0 <= self.average_from <= 1:
-            raise ValueError(f"{self.name} average_from={self.average_from}: must lie in [0, 1]")
+        self.fraction("average_from")
 
     def init(self, public: Public) -> ServerState:
         zero = np.zeros((1, len(public.agents), public.width))

@@ -57,7 +57,8 @@ class DZOA(Algorithm):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "inner_steps", "directions", "step", "radius", "lipschitz", "smoothing")
+        self.positive("penalty", "step", "radius", "lipschitz", "smoothing")
+        self.counts("inner_steps", "directions")
 
     def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
         assert block is not None

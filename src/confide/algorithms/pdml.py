@@ -60,8 +60,8 @@ class PDML(GaussianMethod, ADMM):
         super().check(public)
         check_labels_loss(self.name, public)
         self.nonnegative("objective_noise")
-        if not 0 < self.noise_decay <= 1:
-            raise ValueError(f"{self.name} noise_decay={self.noise_decay}: must lie in (0, 1]")
+        self.positive("noise_decay")
+        self.fraction("noise_decay")
         if isinstance(public.loss, NoisyLabels) and not public.penalty.l2 > 0:
             raise ValueError(f"{self.name}: the corrected loss is unbounded below, give L2(a) with a above 0")
 

@@ -56,7 +56,8 @@ class PrivateZeroth(GaussianMethod):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "inner_steps", "directions", "step", "smoothing")
+        self.positive("penalty", "step", "smoothing")
+        self.counts("inner_steps", "directions")
         self.nonnegative("step_decay")
         if self.assumed_bound is not None:
             raise ValueError(f"{self.name} assumed_bound={self.assumed_bound}: it clips differences, set clip")
@@ -70,8 +71,8 @@ class PrivateZeroth(GaussianMethod):
         for i in range(self.inner_steps):
             nu = noise.normal(f"directions {i}", J * P).reshape(S, A, J, P)
             nu = np.moveaxis(nu / np.linalg.norm(nu, axis=3, keepdims=True), 2, 1)  # (S, J, A, P)
-            ends = [(beta[:, None] + side * u * nu).reshape(S * J, A, P) for side in (1, -1)]
-            d = block.difference(*ends, 2 * u, public.each(self.clip)[:, 0]).reshape(S, J, A)
+            plus, minus = (beta[:, None] + u * nu).reshape(-1, A, P), (beta[:, None] - u * nu).reshape(-1, A, P)
+            d = block.difference(plus, minus, 2 * u, public.each(self.clip)[:, 0]).reshape(S, J, A)
             if self.private(public):
                 d = d + public.each(self.noise)[:, 0] * np.moveaxis(noise.normal(f"differences {i}", J), 2, 1)
             g = P * np.mean(d[:, :, :, None] * nu, axis=1)

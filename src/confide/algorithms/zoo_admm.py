@@ -61,9 +61,9 @@ class ZOOADMM(Algorithm):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "directions", "step", "radius", "lipschitz", "smoothing")
-        if not 0 <= self.average_from <= 1:
-            raise ValueError(f"{self.name} average_from={self.average_from}: must lie in [0, 1]")
+        self.positive("penalty", "step", "radius", "lipschitz", "smoothing")
+        self.counts("directions")
+        self.fraction("average_from")
 
     def init(self, public: Public) -> Split:
         zero = np.zeros((1, len(public.agents), public.width))

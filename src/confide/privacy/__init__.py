@@ -25,10 +25,11 @@ from confide.privacy.events import (
     Unbounded,
 )
 from confide.privacy.labels import Guarantee, Label
+from confide.privacy.mechanisms import randomize_labels
 
 __all__ = [
     "EVENT_TYPES", "SHAPES", "ZCDP", "Event", "Free", "Gaussian", "Guarantee", "Label",
     "ObjectivePerturbation", "PureDP", "RandomizedResponse", "Total", "Unbounded", "calibrate",
     "delta", "distinguish", "epsilon", "gaussian_equivalent", "mu", "mu_for", "noise_shape",
-    "published", "reconstruct", "totals", "trade_off",
+    "published", "randomize_labels", "reconstruct", "totals", "trade_off",
 ]

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from confide import threads
 from confide.problem import kernels, solvers
-from confide.problem.losses import MULTINOMIAL, Loss, NoisyLabels
+from confide.problem.losses import Loss, NoisyLabels
+from confide.problem.margin import MULTINOMIAL, SQUARED
 from confide.problem.penalties import Penalty
 from confide.problem.shards import Shards
 
@@ -142,7 +143,8 @@ class Block:
         if not self.loss.smooth:
             residual = self._augmented(beta, linear, quad, l1, tolerance)
         elif not np.any(l1):
-            residual = self._quasi_newton(beta, linear, quad, tolerance)
+            exact = self.loss.code == SQUARED
+            residual = self._linear(beta, linear, quad) if exact else self._quasi_newton(beta, linear, quad, tolerance)
         else:
             residual = self._prox_newton(beta, linear, quad, l1, tolerance)
         if not np.all(residual <= tolerance):
@@ -153,16 +155,34 @@ class Block:
             )
         return beta
 
-    def _quasi_newton(self, beta: Array, linear: Array, quad: Array, tolerance: float) -> Array:
-        m = self.loss.outputs
+    @cached_property
+    def _moment(self) -> Array:
+        """-∇f_k at 0: (1, A, W)."""
+        return -self.gradient(np.zeros((1, self.agents, self.width)))
+
+    def _linear(self, beta: Array, linear: Array, quad: Array) -> Array:
+        """Squared loss: f_k is ½βᵀGβ - momentᵀβ, so the argmin is a linear system and needs no pass over the rows."""
+        inverse = self._kept_inverse(quad)
+        beta[:] = 0.0
+        for _ in range(2):  # the second step removes the rounding of the first
+            g = np.einsum("kij,skj->ski", self.gram, beta) + quad * beta + linear - self._moment
+            beta -= np.einsum("kij,skj->ski", inverse, g)
+        g = np.einsum("kij,skj->ski", self.gram, beta) + quad * beta + linear - self._moment
+        return np.asarray(np.linalg.norm(g, axis=2))
+
+    def _kept_inverse(self, quad: Array) -> Array:
         key = quad.tobytes()
         if self._inverse[0] != key:  # the same from round to round, unless the penalty parameter moves
             self._inverse = (key, self._curvature_inverse(quad))
+        return self._inverse[1]
+
+    def _quasi_newton(self, beta: Array, linear: Array, quad: Array, tolerance: float) -> Array:
+        m = self.loss.outputs
         residual = np.empty(beta.shape[:2])
         threads.run(
             solvers.quasi_newton, residual.size, 5 * self._work * len(beta),
             self.shards.rows, self.shards.y, self._w, self._q, self.shards.offsets, beta, m, self.loss.code,
-            self.loss.base.parameter, self.scale, linear, quad, self._inverse[1], tolerance, 1000, residual,
+            self.loss.base.parameter, self.scale, linear, quad, self._kept_inverse(quad), tolerance, 1000, residual,
         )  # fmt: skip
         return residual
 

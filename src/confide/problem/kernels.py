@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from confide.problem.losses import curvature1, row_slopes, row_value, slope1, value1
+from confide.problem.margin import curvature1, row_slopes, row_value, slope1, value1
 from confide.problem.rows import adds, adds_together, dots, dots_together, side_by_side, squares
 
 Array = NDArray[np.float64]

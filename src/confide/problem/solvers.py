@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from confide.problem.kernels import add_gradients, margins
-from confide.problem.losses import prox1
+from confide.problem.margin import prox1
 from confide.problem.rows import adds, dots
 
 Array = NDArray[np.float64]

@@ -1,0 +1,71 @@
+"""The picture of the demo: accuracy by round with a band over the seeds, and the network."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.demo import DELTA, EPSILON, Result
+
+COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#8C6BB1")  # told apart by all eyes
+INK = "#22303c"
+LAST = 240  # right end of the rounds shown
+
+
+def picture(result: Result, path: Path) -> Path:
+    """Draw it to `path`; written whole or not at all."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("the picture needs matplotlib: pip install 'confide[plot]'") from None
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2.1, 1))
+    curves(left, result)
+    shards = result.cohort.shards
+    labels = [f"{name}\n{size:,}" for name, size in zip(shards.names, shards.sizes, strict=True)]
+    result.graph.draw(ax=right, labels=labels)
+    right.set_title("who talks to whom, and their patients", color=INK, fontsize=11)
+    right.set(xlim=(-1.7, 1.7), ylim=(-1.6, 1.6))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=160, format="png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_bytes(buffer.getvalue())
+        return part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)  # after Ctrl-C or on a full disk
+
+
+def curves(ax: Any, result: Result) -> None:
+    """Every private method, between what a hospital reaches alone and what all reach without privacy."""
+    from matplotlib.patheffects import withStroke
+
+    private = [line for line in result.lines if line.group == "together" and line.private]
+    for line, colour in zip(private, COLOURS, strict=False):
+        assert line.curve is not None
+        t = np.arange(1, line.rounds + 1)
+        mean, sd = 100 * line.curve.mean(axis=1), 100 * line.curve.std(axis=1, ddof=int(result.seeds > 1))
+        ax.fill_between(t, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0)
+        ax.plot(t, mean, color=colour, linewidth=1.8, label=line.name)
+        ax.plot(t[-1], mean[-1], "o", color=colour, markersize=5)
+    free = next(line for line in result.lines if line.group == "together" and not line.private)
+    for line, text, side in (
+        (free, "together, not private", 4), (result.lines[0], "average alone, not private", 4),
+        (result.lines[2], "average alone, private", -12),
+    ):  # fmt: skip
+        ax.axhline(100 * line.mean, color=INK, linewidth=0.9, linestyle="--", zorder=1)
+        note = ax.annotate(text, (LAST, 100 * line.mean), (0, side), textcoords="offset points", ha="right", color=INK)
+        note.set_path_effects([withStroke(linewidth=3, foreground="white")])  # readable across a curve
+    ax.set(xscale="log", xlim=(1, LAST), xlabel="round", ylabel="accuracy on the public test set, %")
+    ax.set_ylim(bottom=100 * result.majority - 2, top=100 * free.mean + 2)
+    ticks = [1, 2, 5, 10, 20, 50, 100, 200]
+    ax.set_xticks(ticks, labels=[str(t) for t in ticks])
+    ax.minorticks_off()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, loc="lower right", ncols=2)
+    budget = f"ε = {EPSILON:g}, δ = {DELTA:g}"
+    ax.set_title(f"the same total for all: {budget}; bands: ± sd of {result.seeds} seeds", color=INK, fontsize=11)

@@ -1,0 +1,158 @@
+"""The command line as a user meets it: help, lists, JSON, one-line errors, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from confide import __version__
+from confide.algorithms import REGISTRY
+from confide.cli import app, bench, describe
+from confide.cli.algorithms import listing
+
+COMMANDS = ("demo", "algorithms", "bench")
+PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]
+
+
+def confide(*args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own, 80 columns wide."""
+    environment = {**os.environ, "COLUMNS": "80", **env}
+    return subprocess.run([*PROGRAM, *args], capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def test_help_lists_every_command() -> None:
+    for args in (["--help"], ["-h"], []):
+        out = CliRunner().invoke(app, args)
+        assert out.exit_code == 0 and all(f"\n  {name} " in out.stdout for name in COMMANDS)
+    registered = [c.callback.__name__ for c in app.registered_commands if c.callback]
+    assert sorted(registered) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_a_runnable_example_and_json(name: str) -> None:
+    out = CliRunner().invoke(app, [name, "--help"])
+    assert out.exit_code == 0 and f"Example: confide {name}" in out.stdout and "--json" in out.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom confide.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('numpy', 'scipy', 'numba', 'matplotlib', 'rich') if m in sys.modules], file=sys.stderr)"
+    )
+    out = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert out.stderr.strip() == "[]"
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"confide {__version__}\n"
+
+
+def test_completion_is_offered() -> None:
+    out = confide("--show-completion", "bash")
+    assert out.returncode == 0 and "_confide_completion" in out.stdout
+
+
+def test_algorithms_lists_the_registry_in_80_columns() -> None:
+    out = confide("algorithms")
+    lines = out.stdout.splitlines()
+    assert out.returncode == 0 and max(map(len, lines)) <= 80
+    for name, kind in REGISTRY.items():
+        line = next(x for x in lines if x.split()[:1] == [name])
+        assert {"peer": "peers", "all": "server", "central": "central"}[kind.topology] in line
+
+
+def test_algorithms_as_json() -> None:
+    out = CliRunner().invoke(app, ["algorithms", "--json"])
+    rows = {row["name"]: row for row in json.loads(out.stdout)["algorithms"]}
+    assert list(rows) == list(REGISTRY)
+    assert rows == {row["name"]: row for row in listing()}
+    assert all(row["paper"] and row["losses"] and row["reason"] for row in rows.values())
+    assert rows["ADMM"]["guarantee"] == "none" and rows["ADMM"]["set"] == []
+    assert rows["CDPADMM"]["guarantee"] == "proven" and rows["CDPADMM"]["set"] == ["noise", "clip"]
+    assert rows["DVP"]["set"] == ["noise_rate", "release_noise"]
+    assert rows["DPADMM"]["network"] == "server"
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["demo", "--bogus"], "--bogus"), (["nosuch"], "nosuch"), (["demo", "--seeds", "0"], "--seeds"),
+        (["demo", "--seeds", "many"], "--seeds"), (["demo", "--output", __file__], "not a folder"),
+        (["algorithms", "extra"], "extra"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2(args: list[str], named: str) -> None:
+    out = confide(*args)
+    assert out.returncode == 2 and out.stdout == ""
+    assert out.stderr.count("\n") == 1 and out.stderr.startswith("confide: ") and named in out.stderr
+
+
+def test_an_error_in_the_work_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise ArithmeticError("agent 3 diverged:\n lower the step")
+
+    monkeypatch.setattr("confide.demo.run", failing)
+    out = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
+    assert out.exit_code == 2 and out.stderr.endswith("confide: agent 3 diverged: lower the step\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("confide.demo.run", lambda *_, **__: {}["missing"])
+    assert isinstance(CliRunner().invoke(app, ["demo", "--output", str(tmp_path)]).exception, KeyError)
+
+
+def test_errors_of_the_system_name_the_file() -> None:
+    assert describe(FileNotFoundError(2, "No such file or directory", "x.csv")) == "x.csv: No such file or directory"
+    assert describe(FileNotFoundError("no benchmarks here")) == "no benchmarks here"
+
+
+def test_bench_without_a_checkout_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
+    out = CliRunner().invoke(app, ["bench"])
+    assert out.exit_code == 2 and out.stderr.count("\n") == 1 and "benchmarks/run.py" in out.stderr
+
+
+def test_bench_runs_the_script_and_hands_on_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "run.py").write_text("import sys; print(sys.argv[1:]); sys.exit(len(sys.argv))")
+    out = confide("bench", "--json", cwd=tmp_path)
+    assert (out.returncode, out.stdout) == (2, "['--json']\n")
+    assert confide("bench", cwd=tmp_path).returncode == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    job = subprocess.Popen([*PROGRAM, "demo", "--output", str(tmp_path / "demo")], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    time.sleep(3)
+    job.send_signal(signal.SIGINT)
+    stdout, stderr = job.communicate(timeout=120)
+    assert job.returncode == 130 and stdout == "" and stderr.splitlines()[-1] == "confide: interrupted"
+    assert "Traceback" not in stderr and not (tmp_path / "demo").exists()
+
+
+@pytest.mark.slow
+def test_demo_prints_its_table_in_80_columns(tmp_path: Path) -> None:
+    out = confide("demo", "--seeds", "1", cwd=tmp_path)
+    assert out.returncode == 0
+    table = out.stdout
+    assert max(map(len, table.splitlines())) <= 80 and "…" not in table
+    for name in ("CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "RADMM", "DVP", "alone, not private", "protects nobody"):
+        assert name in table
+    assert "demo/convergence.png" in table and (tmp_path / "demo" / "convergence.png").exists()
+
+
+@pytest.mark.slow
+def test_demo_json_is_all_of_stdout(tmp_path: Path) -> None:
+    out = confide("demo", "--seeds", "1", "--json", "--output", str(tmp_path))
+    document = json.loads(out.stdout)
+    assert document["picture"] == str(tmp_path / "convergence.png") and document["simulated"] is True
+    assert all(line["epsilon"] is None or line["epsilon"] <= 1 + 1e-9 for line in document["lines"])

@@ -1,0 +1,73 @@
+"""Documents are programs: every Python block in them runs, and every public name and command is in the guide."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import confide
+
+ROOT = Path(__file__).parent.parent
+needs_checkout = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="documents are in the checkout only")
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.S)
+
+
+@needs_checkout
+def test_the_first_example_prints_accuracy_epsilon_and_guarantee(capsys):
+    (example,) = blocks("README.md")
+    assert len(example.strip().splitlines()) <= 13
+    exec(compile(example, "README.md", "exec"), {})
+    said = capsys.readouterr().out
+    accuracy = float(re.search(r"accuracy (0\.\d+)", said).group(1))
+    assert accuracy > 0.78  # the majority answer gets 0.625, hospitals alone 0.755
+    assert "ε=1 at δ=1e-05" in said and "guarantee proven" in said and "protects nobody" in said
+
+
+@needs_checkout
+def test_the_skeleton_is_a_working_method():
+    (source,) = blocks("CONTRIBUTING.md")
+    names = {"__name__": "skeleton"}
+    exec(compile(source, "CONTRIBUTING.md", "exec"), names)
+    kind = names["AveragedDescent"]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ [1.0, 2.0, -1.0]
+    problem = confide.Problem(confide.Shards.split(X, y, 4), confide.losses.Squared(), confide.penalties.L2(0.1))
+    graph = confide.Graph.ring(4)
+    quiet = confide.simulate(problem, graph, kind(rounds=300, step=0.1))
+    assert quiet.history["error"][-1, 0] < 0.05  # a constant step stops near the optimum, not at it
+    private = kind(rounds=20, clip=1.0).calibrated(problem.public(graph), 2.0, 1e-5)
+    run = confide.simulate(problem, graph, private)
+    assert run.privacy.epsilon(1e-5) == pytest.approx(2.0, rel=1e-6)
+    assert run.privacy.guarantee.label == "proven"
+
+
+@needs_checkout
+@pytest.mark.parametrize("number", range(len(blocks("docs/guide.md")) if (ROOT / "docs/guide.md").exists() else 0))
+def test_the_guide_runs(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile("import confide\nimport numpy as np\n" + blocks("docs/guide.md")[number], "guide", "exec"), {})
+
+
+@needs_checkout
+def test_every_public_name_is_in_the_guide():
+    guide = (ROOT / "docs/guide.md").read_text()
+    public = {
+        *confide.__all__, *confide.privacy.__all__, *confide.algorithms.REGISTRY, *confide.metrics.METRICS,
+        *(kind.__name__ for kind in (*confide.losses.ALL, *confide.penalties.ALL)),
+    }  # fmt: skip
+    missing = {name for name in public if not re.search(rf"\b{re.escape(name)}\b", guide)} - {"__version__"}
+    assert not missing
+
+
+@needs_checkout
+def test_every_command_is_in_the_readme():
+    from confide.cli import app
+
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    readme = (ROOT / "README.md").read_text()
+    assert names and all(f"confide {name}" in readme for name in names)
