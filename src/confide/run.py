@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 
 from confide import privacy
 from confide._version import __version__
-from confide.privacy import EVENT_TYPES, Event, Guarantee
+from confide.privacy import Event, Guarantee
+from confide.privacy.published import PublishedBound
+from confide.privacy.serialize import event_from_json, event_to_json
+from confide.privacy.serialize import plain as plain  # for `simulation`, too
 
 Array = NDArray[np.float64]
 FORMAT = 1
+CLAIM_DELTA = 1e-5
 SEEDED = "simulation: seeded noise protects nobody"
 
 
@@ -35,6 +39,7 @@ class Privacy:
     agents: int
     simulated: bool = True
     before: tuple[Event, ...] = ()  # what users released before training: randomised labels
+    claims: tuple[PublishedBound, ...] = ()  # what the paper claims, at δ = `CLAIM_DELTA`
 
     def totals(self, delta: float = 1e-5) -> dict[str, Array]:
         """Exact ε at `delta`, one an agent, for each unit protected ("row", "label")."""
@@ -53,6 +58,15 @@ class Privacy:
         spent = "; ".join(f"{unit}: ε={np.max(e):.4g} at δ={delta:g}" for unit, e in self.totals(delta).items())
         text = f"{spent or 'no release'}; guarantee {self.guarantee}"
         return f"{text} ({SEEDED})" if self.simulated else text
+
+    def beside(self) -> str:
+        """The paper's own bounds beside the exact total, marked where they do not hold; one line each."""
+        exact = self.epsilon(CLAIM_DELTA)
+        return "\n".join(
+            f"{claim.name}: ε={np.max(claim.epsilon):.4g} at δ={CLAIM_DELTA:g}, exact {exact:.4g}; "
+            f"{'' if claim.valid else 'NOT VALID, '}{claim.why}"
+            for claim in self.claims
+        )
 
     def __str__(self) -> str:
         return self.describe()
@@ -90,6 +104,7 @@ class Run:
             "guarantee": [str(self.privacy.guarantee.label), self.privacy.guarantee.reason],
             "agents": self.privacy.agents, "simulated": self.privacy.simulated,
             "events": [[event_to_json(e) for e in one] for one in self.privacy.events],
+            "claims": [[c.name, np.max(c.epsilon), c.valid, c.why] for c in self.privacy.claims],
             "before": [event_to_json(e) for e in self.privacy.before], "history": list(self.history),
         }  # fmt: skip
         arrays = {f"history.{name}": values for name, values in self.history.items()}
@@ -103,7 +118,8 @@ def load_run(path: str | Path) -> Run:
         raise ValueError(f"{path}: a run of format {meta.get('format')}, this version reads format {FORMAT}")
     events = [[event_from_json(e) for e in one] for one in meta["events"]]
     before = tuple(event_from_json(e) for e in meta["before"])
-    spent = Privacy(events, Guarantee(*meta["guarantee"]), meta["agents"], meta["simulated"], before)
+    claims = tuple(PublishedBound(*claim) for claim in meta["claims"])
+    spent = Privacy(events, Guarantee(*meta["guarantee"]), meta["agents"], meta["simulated"], before, claims)
     history = {name: arrays[f"history.{name}"] for name in meta["history"]}
     return Run(
         arrays["estimates"], history, spent, meta["algorithm"], meta["parameters"], meta["rounds"],
@@ -133,27 +149,3 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: not a file written by confide, or damaged") from None
-
-
-def event_to_json(event: Event) -> dict[str, Any]:
-    """Type and fields of an event."""
-    return {"type": type(event).__name__, **{f.name: plain(getattr(event, f.name)) for f in fields(event)}}
-
-
-def event_from_json(data: dict[str, Any]) -> Event:
-    """The event again; an unknown type is an error."""
-    data = dict(data)
-    kinds = {kind.__name__: kind for kind in EVENT_TYPES}
-    name = data.pop("type")
-    if name not in kinds:
-        raise ValueError(f"unknown event {name!r}: known are {', '.join(kinds)}")
-    return kinds[name](**data)
-
-
-def plain(value: Any) -> Any:
-    """Arrays and NumPy numbers as JSON holds them."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    return value

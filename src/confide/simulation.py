@@ -22,7 +22,7 @@ from confide.privacy.noise import SimulatedNoise
 from confide.problem.checks import whole
 from confide.problem.losses import NoisyLabels
 from confide.problem.problem import Problem, Public
-from confide.run import Privacy, Run, plain, read_arrays, write_arrays
+from confide.run import CLAIM_DELTA, Privacy, Run, plain, read_arrays, write_arrays
 
 Array = NDArray[np.float64]
 Stop = float | Callable[[int, Array], bool]
@@ -131,8 +131,8 @@ class Driver:
 
     def privacy(self) -> Privacy:
         guarantee, before = self.algorithm.guarantee(self.public), label_events(self.public)
-        events = self.algorithm.events(self.public)
-        return Privacy(events, guarantee, len(self.public.agents), simulated=True, before=before)
+        events, claims = self.algorithm.events(self.public), self.algorithm.claims(self.public, CLAIM_DELTA)
+        return Privacy(events, guarantee, len(self.public.agents), True, before, tuple(claims))
 
     def bytes_sent(self) -> int:
         """Payload of all messages of one seed: 8 bytes a number, to every neighbour (to the hub and back)."""

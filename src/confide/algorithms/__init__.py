@@ -19,6 +19,7 @@ from confide.algorithms.private_pdml import PrivatePDML
 from confide.algorithms.private_zeroth import PrivateZeroth
 from confide.algorithms.pvp import PVP
 from confide.algorithms.r_admm import RADMM
+from confide.algorithms.second_moment import SecondMoment
 from confide.algorithms.zoo_admm import ZOOADMM
 
 REGISTRY: dict[str, type[Algorithm]] = {
@@ -29,8 +30,11 @@ REGISTRY: dict[str, type[Algorithm]] = {
     )
 }  # fmt: skip
 
+# Phases that come before learning: they keep the contract but do not minimise.
+PHASES: dict[str, type[Algorithm]] = {"SecondMoment": SecondMoment}
+
 __all__ = [
     "ADMM", "CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "DVP", "DZOA", "FADMM", "FDPADMM", "MADMM", "MRADMM", "ORZO",
-    "PDML", "PVP", "RADMM", "REGISTRY", "ZOOADMM", "Algorithm", "GaussianMethod", "LinearizedADMM", "PrivatePDML",
-    "PrivateZeroth", "Schedule",
+    "PDML", "PHASES", "PVP", "RADMM", "REGISTRY", "ZOOADMM", "Algorithm", "GaussianMethod", "LinearizedADMM",
+    "PrivatePDML", "PrivateZeroth", "Schedule", "SecondMoment",
 ]  # fmt: skip

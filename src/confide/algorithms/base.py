@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from confide.privacy import Event, Free, Gaussian, Guarantee, Label, Unbounded, mu, mu_for
 from confide.privacy.noise import Noise
+from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.checks import finite, whole
 from confide.problem.problem import Public
@@ -86,6 +87,10 @@ class Algorithm:
 
     def guarantee(self, public: Public) -> Guarantee:
         return Guarantee(Label.NONE, "messages carry no noise")
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        """What the paper itself claims for these parameters, to be shown beside the exact total."""
+        return []
 
     # --- common -----------------------------------------------------------------------------------------------------
 

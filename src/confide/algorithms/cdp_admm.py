@@ -27,8 +27,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from confide.algorithms.base import Array
 from confide.algorithms.linearized_admm import LinearizedADMM
+from confide.privacy import Label, published
+from confide.privacy.published import PublishedBound
 from confide.problem.problem import Public
 
 
@@ -47,3 +51,11 @@ class CDPADMM(LinearizedADMM):
 
     def noise_scale(self, t: int, public: Public) -> Array:
         return public.each(self.noise) * self.noise_decay ** ((t - 1) / 2)  # variance R^(t-1) σ²_1
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        bound = self.row_bound(public)
+        if not (self.private(public) and np.all(np.isfinite(bound)) and self.noise_decay < 1):
+            return []
+        first = float(np.max((self.sensitivity(1, public) / self.noise_scale(1, public)) ** 2) / 2)  # (12)
+        proven = self.guarantee(public).label == Label.PROVEN
+        return [published.cdp_admm_corollary(first, self.noise_decay, self.rounds, delta, clipped=proven)]

@@ -86,7 +86,7 @@ class DPADMM(GaussianMethod):
         else:
             w = (v - public.penalty_gradient(state.primal)) / h  # (21)
         if self.private(public):
-            w = w + self.noise_scale(t, public) * noise.normal("primal", public.width)  # (22)
+            w = noise.gaussian("primal", w, self.noise_scale(t, public))  # (22)
         return w - state.dual / self.penalty
 
     def absorb(self, t: int, state: ServerState, message: Array, received: Array, public: Public) -> ServerState:

@@ -69,7 +69,7 @@ class DPSGD(GaussianMethod):
         x = state.mixed - decayed(self.step, self.step_decay, t) * g
         if not self.private(public):
             return x
-        return x + self.noise_scale(t, public) * noise.normal("primal", public.width)
+        return noise.gaussian("primal", x, self.noise_scale(t, public))
 
     def absorb(self, t: int, state: Mixed, message: Array, received: Array, public: Public) -> Mixed:
         return Mixed(message, received)

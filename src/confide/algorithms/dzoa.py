@@ -35,8 +35,9 @@ import numpy as np
 
 from confide.algorithms import zeroth
 from confide.algorithms.base import Algorithm, Array, Consensus, Parameter
-from confide.privacy import Guarantee, Label
+from confide.privacy import Guarantee, Label, published
 from confide.privacy.noise import Noise
+from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.problem import Public
 
@@ -82,6 +83,21 @@ class DZOA(Algorithm):
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
         dual = state.dual + public.each(self.penalty) * (public.degree * message - received)  # (5)
         return Consensus(message, dual, received)
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        """(25) of (22), for the agent it is largest for; c1 = 1 as published where nothing bounds a row's gradient."""
+        if public.width < 2:
+            return []
+        known = public.row_norm is not None and np.isfinite(public.loss.slope_bound)
+        c1 = public.loss.slope_bound * float(public.row_norm or 1.0) if known else 1.0
+        # (22) falls with ρ|V_k|N_k alone, so the agent with the smallest has the largest ε
+        k = int(np.argmin(public.each(self.penalty)[:, 0] * public.degree[:, 0] * public.sizes[public.agents]))
+        setting = published.DZOASetting(
+            c1, float(public.each(self.penalty)[k, 0]), int(public.degree[k, 0]), int(public.sizes[public.agents[k]]),
+            public.width, self.inner_steps, self.radius, self.step,
+        )  # fmt: skip
+        one = float(published.d_zoa_iteration(setting, self.directions, delta).epsilon)
+        return [published.d_zoa_total(one, self.rounds, delta)]
 
     def guarantee(self, public: Public) -> Guarantee:
         return Guarantee(Label.REFUTED, "the claimed variance bounds the wrong side: the noise is not there")

@@ -29,7 +29,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
+
 from confide.algorithms.dp_admm import DPADMM
+from confide.privacy import Label, published
+from confide.privacy.published import PublishedBound
+from confide.problem.problem import Public
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,13 @@ class FDPADMM(DPADMM):
     """DP-ADMM with the published noise formula."""
 
     paper = "Zhou and Xiang 2022, FDP-ADMM"
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        if not self.private(public):
+            return []
+        iteration = math.sqrt(2.0 * math.log(1.25 / delta)) / float(np.min(public.each(self.noise)))
+        proven = self.guarantee(public).label == Label.PROVEN
+        return [published.fdp_admm(iteration, self.rounds, delta, clipped=proven)]
 
     def published(self, epsilon: float, delta: float, *, tables: bool = False) -> Self:
         """The same method with the paper's noise for (epsilon, delta) in each iteration."""

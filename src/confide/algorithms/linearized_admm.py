@@ -74,7 +74,7 @@ class LinearizedADMM(GaussianMethod):
             beta = (pull - g - public.penalty_gradient(state.primal) - state.dual) / h  # (7)
         if not self.private(public):
             return beta
-        return beta + self.noise_scale(t, public) * noise.normal("primal", public.width)  # (8)
+        return noise.gaussian("primal", beta, self.noise_scale(t, public))  # (8)
 
     def clip_of(self, public: Public) -> Any:
         return public.each(self.clip)[:, 0]

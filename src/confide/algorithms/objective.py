@@ -60,7 +60,7 @@ class PerturbedADMM(ADMM):
             e = noise.gamma_norm("objective", public.width) / self.rate(t, public)
         f = self.minimise(state, block, public, self.eta(t, public), e)
         s = public.each(self.release_noise)
-        return f + s * noise.normal("release", public.width) if np.any(s > 0) else f
+        return noise.gaussian("release", f, s) if np.any(s > 0) else f
 
     # --- privacy ----------------------------------------------------------------------------------------------------
 

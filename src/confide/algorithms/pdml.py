@@ -70,7 +70,7 @@ class PDML(GaussianMethod, ADMM):
         w = self.minimise(state, block, public, public.each(self.penalty), eta)  # (15)
         if not self.private(public):
             return w
-        return w + self.noise_scale(t, public) * noise.normal("primal", public.width)  # (16)
+        return noise.gaussian("primal", w, self.noise_scale(t, public))  # (16)
 
     def bounded_noise(self, public: Public, noise: Noise) -> Array | float:
         """η_i, the same in every round."""

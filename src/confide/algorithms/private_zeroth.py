@@ -69,13 +69,13 @@ class PrivateZeroth(GaussianMethod):
         pull = rho * (degree * state.primal + state.neighbours)
         beta = state.primal
         for i in range(self.inner_steps):
-            nu = noise.normal(f"directions {i}", J * P).reshape(S, A, J, P)
+            nu = noise.public_normal(f"directions {i}", J * P).reshape(S, A, J, P)
             nu = np.moveaxis(nu / np.linalg.norm(nu, axis=3, keepdims=True), 2, 1)  # (S, J, A, P)
             plus, minus = (beta[:, None] + u * nu).reshape(-1, A, P), (beta[:, None] - u * nu).reshape(-1, A, P)
-            d = block.difference(plus, minus, 2 * u, public.each(self.clip)[:, 0]).reshape(S, J, A)
+            d = block.difference(plus, minus, 2 * u, public.each(self.clip)[:, 0]).reshape(S, J, A).swapaxes(1, 2)
             if self.private(public):
-                d = d + public.each(self.noise)[:, 0] * np.moveaxis(noise.normal(f"differences {i}", J), 2, 1)
-            g = P * np.mean(d[:, :, :, None] * nu, axis=1)
+                d = noise.gaussian(f"differences {i}", d, public.each(self.noise))
+            g = P * np.mean(d.swapaxes(1, 2)[:, :, :, None] * nu, axis=1)
             g = g + public.penalty_gradient(beta) + state.dual + 2 * rho * degree * beta - pull
             beta = beta - decayed(self.step, self.step_decay, t) * g
         return beta

@@ -66,7 +66,7 @@ class PVP(GaussianMethod, ADMM):
         f = self.minimise(state, block, public, public.each(self.penalty))
         if self.exponential(public):
             return f + noise.gamma_norm("primal", public.width) / public.each(self.noise_rate)
-        return f + self.noise_scale(t, public) * noise.normal("primal", public.width) if self.private(public) else f
+        return noise.gaussian("primal", f, self.noise_scale(t, public)) if self.private(public) else f
 
     def sensitivity(self, t: int, public: Public) -> Array:
         h = 2.0 * public.each(self.penalty) * public.degree + public.mask.min() * public.penalty.l2 / public.count

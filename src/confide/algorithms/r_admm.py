@@ -36,8 +36,10 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.algorithms.base import Array, Consensus, Schedule
-from confide.algorithms.objective import PerturbedADMM
+from confide.algorithms.objective import PerturbedADMM, row_length
+from confide.privacy import published
 from confide.privacy.noise import Noise
+from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.problem import Public
 
@@ -88,3 +90,12 @@ class RADMM(PerturbedADMM):
 
     def dual_step(self, t: int, public: Public) -> Array:
         return self.eta(t, public)
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        if not self.private(public) or row_length(public) * public.loss.slope_bound > 1:  # Theorem V.1 assumes both 1
+            return []
+        odd = range(1, self.rounds + 1, 2)
+        h = np.array([self.convexity(t, public)[:, 0] for t in odd])
+        rate = np.array([self.rate(t, public)[:, 0] for t in odd])
+        rows = 1.0 / public.scale[:, 0]
+        return [published.r_admm(1.0, rows, public.loss.curvature_bound, h, rate)]

@@ -22,7 +22,7 @@ Values = Callable[[Array], Array]  # (S·J, A, P) -> (S·J, A)
 def two_point(value: Values, beta: Array, u1: float, u2: float, directions: int, noise: Noise, name: str) -> Array:
     """Mean over J directions of [F(β + u1ν1 + u2ν2) - F(β + u1ν1)]/u2 · ν2: (7), (8) of D-ZOA; beta (S, A, P)."""
     seeds, agents, width = beta.shape
-    draws = noise.normal(name, 2 * directions * width).reshape(seeds, agents, 2, directions, width)
+    draws = noise.public_normal(name, 2 * directions * width).reshape(seeds, agents, 2, directions, width)
     nu1, nu2 = (np.moveaxis(draws[:, :, i], 2, 1) for i in (0, 1))  # each (S, J, A, P)
     base = beta[:, None] + u1 * nu1
     rise = value(_flat(base + u2 * nu2)) - value(_flat(base))

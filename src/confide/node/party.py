@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from confide.algorithms.base import Algorithm
 from confide.privacy.noise import SimulatedNoise
+from confide.privacy.secure import SecureNoise
 from confide.problem.block import Block
 from confide.problem.problem import Public
 
@@ -34,7 +35,9 @@ def decode(data: bytes, width: int) -> Array:
 class Party:
     """Agent k of a network: the algorithm's own functions on arrays (1, 1, width)."""
 
-    def __init__(self, k: int, algorithm: Algorithm, public: Public, block: Block, noise: SimulatedNoise) -> None:
+    def __init__(
+        self, k: int, algorithm: Algorithm, public: Public, block: Block, noise: SimulatedNoise | SecureNoise
+    ) -> None:
         self.k, self.algorithm, self.block, self.noise = k, algorithm, block, noise
         self.public = public.at(k)
         self.schedule = algorithm.schedule(self.public)

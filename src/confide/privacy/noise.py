@@ -65,10 +65,10 @@ def fill(seeds: Index, agents: Index, t: int, name: int, kind: int, out: Array, 
 
 
 class Noise(Protocol):
-    """What `local` may draw: arrays (seeds, agents, width) of the round at hand."""
+    """What `local` may draw: arrays (seeds, agents, width) of the round at hand, each draw with a name of its own."""
 
-    def normal(self, name: str, width: int) -> Array:
-        """Standard normal entries."""
+    def gaussian(self, name: str, value: Array, scale: Array) -> Array:
+        """`value` with Gaussian noise of standard deviation `scale` (agents, 1): the release of a Gaussian event."""
 
     def gamma_norm(self, name: str, width: int) -> Array:
         """Density ∝ exp(-‖·‖₂): the norm is Gamma(width, 1), the direction uniform."""
@@ -76,8 +76,8 @@ class Noise(Protocol):
     def ball(self, name: str, width: int) -> Array:
         """Uniform in the unit ball."""
 
-    def direction(self, name: str, width: int) -> Array:
-        """Uniform on the unit sphere."""
+    def public_normal(self, name: str, width: int) -> Array:
+        """Standard normal entries on which no privacy rests, such as search directions."""
 
     def once(self) -> Noise:
         """The same draws in every round: PDML's η_i."""
@@ -105,7 +105,14 @@ class SimulatedNoise:
         threads.run(fill, jobs, 40 * out.size, self.seeds, self.agents, self.round, key, kind, out)
         return out
 
+    def gaussian(self, name: str, value: Array, scale: Array) -> Array:
+        return value + scale * self.normal(name, value.shape[2])
+
+    def public_normal(self, name: str, width: int) -> Array:
+        return self.normal(name, width)
+
     def normal(self, name: str, width: int) -> Array:
+        """Standard normal entries."""
         return self._fill(NORMAL, name, width)
 
     def uniform(self, name: str, width: int) -> Array:
@@ -113,6 +120,7 @@ class SimulatedNoise:
         return self._fill(UNIFORM, name, width)
 
     def direction(self, name: str, width: int) -> Array:
+        """Uniform on the unit sphere."""
         g = self.normal(name, width)
         return np.asarray(g / np.linalg.norm(g, axis=2, keepdims=True))
 

@@ -114,6 +114,16 @@ class Block:
             out[k] = weighted_gram(X, w, self.intercept) * self.scale[k]
         return out
 
+    def second_moment(self, norm: Any) -> Array:
+        """Mean of x xᵀ over each agent's rows, rows longer than `norm` (A,) shortened to it: (A, p, p)."""
+        p, size = self.shards.features, self.shards.norms(intercept=False)
+        out = np.zeros((self.agents, p, p))
+        for k, bound in enumerate(np.broadcast_to(norm, self.agents)):
+            rows = slice(int(self.shards.offsets[k]), int(self.shards.offsets[k + 1]))
+            shrink = np.minimum(1.0, bound / np.maximum(size[rows], 1e-300)) ** 2
+            out[k] = weighted_gram(self.shards.part(k)[0], shrink, intercept=False) / (rows.stop - rows.start)
+        return out
+
     def argmin(
         self, linear: Array, quad: Any, penalty: Penalty, mask: Array, share: float, start: Array, tolerance: float
     ) -> Array:
