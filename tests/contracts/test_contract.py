@@ -128,14 +128,16 @@ def test_calibrated_noise_costs_the_budget_and_never_more(name):
     d = driver(name)
     budget, delta = 4.0, 1e-5
     start = replace(CASES[name].noisy, **({"clip": 1.0} if name not in ("PVP",) and clips(name) else {}))
-    if hasattr(start, "release_noise"):
-        start = replace(start, release_noise=0.0)
-    method = start.calibrated(d.public, budget, delta)
-    events = [e for cost in method.events(d.public) for e in cost]
-    # pure ε adds up exactly at δ = 0; Gaussian totals are exact at δ
-    spent = np.asarray(confide.privacy.epsilon(events, delta if isinstance(method, GaussianMethod) else 0.0))
-    assert np.all(spent <= budget)
-    assert np.all(spent > budget * (1 - 1e-6))
+    for share in (0.0, delta) if not isinstance(start, GaussianMethod) else (delta,):
+        method = start.calibrated(d.public, budget, share)
+        events = [e for cost in method.events(d.public) for e in cost]
+        if share == 0.0:  # pure ε only: the noise for the solver's residual is Gaussian and has no pure ε
+            events = [e for e in events if not isinstance(e, confide.privacy.Gaussian)]
+        spent = np.asarray(confide.privacy.epsilon(events, share))
+        assert np.all(spent <= budget)
+        # exact for Gaussian and pure totals; a search to a per mille for objective perturbation at δ > 0
+        slack = 1e-6 if share == 0.0 or isinstance(start, GaussianMethod) else 5e-3
+        assert np.all(spent > budget * (1 - slack))
 
 
 def clips(name):

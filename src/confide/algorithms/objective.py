@@ -7,7 +7,9 @@ The cost of one round, for replacement of one row, when rows have norm at most b
 the objective, and the objective without any one row is h-strongly convex: the released f determines e = -∇J(f), which
 differs between neighbours by at most r = 2sb·q/B; the Jacobian ∇²J(f) differs by two terms of rank one, and
 det(H + u)/det(H + v) ≤ det(H + u)/det(H) ≤ 1 + c·b²·q/(B·h). So the log density ratio is at most α·r + ln(1 + x),
-x = c·b²·q/(B·h). An unpenalised intercept has b² = row_norm² + 1 and no help from the penalty in h.
+x = c·b²·q/(B·h). With k classes a row's Hessian has rank k - 1, and the determinant's ratio is at most (1 + x)^(k-1).
+An unpenalised intercept has b² = row_norm² + 1 and no help from the penalty in h. At δ > 0 a round costs much less than
+its pure ε, because most of the noise does not point at the two rows: `privacy.mixtures` has the proof.
 
 An argmin that stops at gradient norm τ lies within τ/h of the exact one. Releasing f + N(0, s²I) instead is
 post-processing of the exact argmin, charged as above, and of (f - exact) + N(0, s²I), whose sensitivity is 2τ/h
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -25,6 +28,7 @@ import numpy as np
 from confide.algorithms.admm import ADMM
 from confide.algorithms.base import Array, Consensus, Parameter
 from confide.privacy import Event, Free, Gaussian, Guarantee, Label, ObjectivePerturbation
+from confide.privacy import epsilon as total_epsilon
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
 from confide.problem.problem import Public
@@ -82,8 +86,12 @@ class PerturbedADMM(ADMM):
         h = self.convexity(t, public)
         b2 = row_length(public) ** 2
         shift = 2.0 * public.loss.slope_bound * math.sqrt(b2) * public.scale
-        ratio = public.loss.curvature_bound * b2 * public.scale / h
-        cost: list[Event] = [ObjectivePerturbation(self.rate(t, public)[:, 0], shift[:, 0], ratio[:, 0])]
+        margins = max(1, public.loss.outputs - 1)  # a row's Hessian has this rank, its gradients span as much
+        ratio = (1.0 + public.loss.curvature_bound * b2 * public.scale / h) ** margins - 1.0
+        rate = self.rate(t, public)
+        cost: list[Event] = [
+            ObjectivePerturbation(rate[:, 0], shift[:, 0], ratio[:, 0], width=public.width, rank=2 * margins)
+        ]
         s = public.each(self.release_noise)
         if np.any(s > 0):
             cost.append(Gaussian((2.0 * self.tolerance / h)[:, 0], s[:, 0]))
@@ -99,12 +107,21 @@ class PerturbedADMM(ADMM):
         return Guarantee(Label.PROVEN, "rows are clipped, and the solver's residual is noised and accounted")
 
     def calibrated(self, public: Public, epsilon: float, delta: float = 0.0) -> Self:
-        """The same method with the noise rate whose pure total over all rounds is `epsilon` for every agent."""
+        """The same method with the largest noise rate that keeps every agent's total within (epsilon, delta).
+
+        At delta = 0 the pure ε of the rounds add up; at delta > 0 the accountant's tighter total is inverted.
+        """
         self.check(public)
         if not bounded(public):
             raise ValueError(f"{self.name}: rows or slopes are unbounded, no noise is enough: use Shards.clip_rows")
         if not epsilon > 0:
             raise ValueError(f"epsilon={epsilon}: must be above 0")
+        pure = self._pure_rate(public, epsilon)
+        rate = pure if delta == 0 else self._loosened(public, epsilon, delta, pure)
+        return replace(self, noise_rate=rate if np.ptp(rate) > 0 else float(np.min(rate)))
+
+    def _pure_rate(self, public: Public, epsilon: float) -> Array:
+        """Noise rate of each agent at which the pure ε of all rounds add up to `epsilon`: (A,)."""
         rounds = replace(self, noise_rate=1.0, release_noise=0.0).events(public)
         cost = [e for events in rounds for e in events if isinstance(e, ObjectivePerturbation)]
         fixed = np.sum([np.log1p(e.curvature_ratio) for e in cost], axis=0)
@@ -114,8 +131,29 @@ class PerturbedADMM(ADMM):
                 f"{self.name}: the determinants alone cost ε={np.max(fixed):.3g} of {epsilon:g}: "
                 "take fewer rounds or a larger penalty"
             )
-        rate = (epsilon - fixed) / slope * (1 - 1e-12)
-        return replace(self, noise_rate=rate if np.ptp(rate) > 0 else float(np.min(rate)))
+        return (epsilon - fixed) / slope * (1 - 1e-12)
+
+    def _loosened(self, public: Public, epsilon: float, delta: float, rate: Array) -> Array:
+        """Bisection from a rate that is private enough; totals of all agents at once."""
+        whole = np.array(np.broadcast_to(rate, len(public.agents)), float)
+
+        def spent(rates: Array) -> Array:
+            given = np.zeros(public.count)
+            given[public.agents] = rates
+            events = replace(self, noise_rate=given).events(public)
+            return np.broadcast_to(total_epsilon(chain.from_iterable(events), delta), len(whole))
+
+        fits = spent(whole) <= epsilon
+        low, high = np.where(fits, whole, 0.5 * whole), 2.0 * whole
+        while np.any(more := spent(high) <= epsilon):
+            low, high = np.where(more, high, low), np.where(more, 2.0 * high, high)
+        for _ in range(12):  # to a per mille of the rate
+            middle = np.sqrt(low * high)
+            fits = spent(middle) <= epsilon
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+        if np.any(spent(low) > epsilon):
+            raise ValueError(f"{self.name}: release_noise alone costs more than ε={epsilon:g} leaves: raise it")
+        return low
 
 
 def row_length(public: Public) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from confide.privacy.accounting import log_gaussian_delta
+from confide.privacy.conversions import log_gaussian_delta
 from confide.privacy.events import Array, Number
 
 SHAPES = ("constant", "geometric", "inverse-sqrt", "growing-budget")

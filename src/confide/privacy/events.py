@@ -172,14 +172,25 @@ class ObjectivePerturbation(Event):
     curvature_ratio = c1·C·b²/(B·h). This replaces the term 2.8·c1·C/(B·h) of Theorem V.1 in the Recycled
     ADMM paper; since ln(1+x) ≤ x it is never larger, and no condition on c1 is needed.
     An inexact minimiser is outside this event: release it with further noise and charge that too.
+
+    With `width`, the dimension of e, the accountant also uses that the shift lies in a subspace of dimension `rank`
+    (the span of two rows) and most of the noise does not: see `mixtures`.
     """
 
     noise_rate: Number
     shift: Number
     curvature_ratio: Number
+    width: int | None = None
+    rank: int = 2
     rules: ClassVar[dict[str, str]] = {
         "noise_rate": "finite and above 0", "shift": "at least 0", "curvature_ratio": "at least 0",
     }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value, least in (("width", self.width, 1), ("rank", self.rank, 1)):
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise ValueError(f"ObjectivePerturbation: {name} must be an integer from {least}, given {value!r}")
 
     @property
     def epsilon(self) -> Number:
