@@ -47,9 +47,9 @@ METHODS: tuple[Any, ...] = (
     DPADMM(rounds=200, step=15, step_decay=0.0, penalty=0.02, clip=1.0),
     DPSGD(rounds=200, step=15, step_decay=0.1, clip=1.0),
     PVP(rounds=40, penalty=0.006),
-    # Objective perturbation composes as pure ε, so few rounds; the release noise pays for the solver's residual.
-    RADMM(rounds=20, penalty=0.006, damping=0.01, release_noise=0.05),
-    DVP(rounds=10, penalty=0.004, release_noise=0.05),
+    # Objective perturbation; the release noise pays for the solver's residual.
+    RADMM(rounds=40, penalty=0.006, damping=0.01, release_noise=0.05),
+    DVP(rounds=30, penalty=0.004, release_noise=0.05),
 )
 
 
