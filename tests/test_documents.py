@@ -69,5 +69,6 @@ def test_every_command_is_in_the_readme():
     from confide.cli import app
 
     names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    names |= {group.name for group in app.registered_groups}
     readme = (ROOT / "README.md").read_text()
     assert names and all(f"confide {name}" in readme for name in names)

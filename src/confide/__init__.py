@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import algorithms, metrics, privacy
+    from confide import algorithms, audit, metrics, privacy
     from confide.network.graph import Graph
     from confide.problem import losses, penalties
     from confide.problem.problem import Problem, Public
@@ -28,13 +28,13 @@ _HOMES = {
     "simulate": "confide.simulation",
 }  # fmt: skip
 _MODULES = {
-    "algorithms": "confide.algorithms", "losses": "confide.problem.losses", "metrics": "confide.metrics",
-    "penalties": "confide.problem.penalties", "privacy": "confide.privacy",
+    "algorithms": "confide.algorithms", "audit": "confide.audit", "losses": "confide.problem.losses",
+    "metrics": "confide.metrics", "penalties": "confide.problem.penalties", "privacy": "confide.privacy",
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "Problem", "Public", "Run", "Shards", "__version__", "algorithms", "load_run", "losses", "metrics",
-    "penalties", "privacy", "simulate",
+    "Graph", "Problem", "Public", "Run", "Shards", "__version__", "algorithms", "audit", "load_run", "losses",
+    "metrics", "penalties", "privacy", "simulate",
 ]  # fmt: skip
 
 

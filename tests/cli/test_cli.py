@@ -16,7 +16,9 @@ from confide.algorithms import REGISTRY
 from confide.cli import app, bench, describe
 from confide.cli.algorithms import listing
 
-COMMANDS = ("demo", "algorithms", "bench")
+COMMANDS = ("demo", "algorithms", "audit", "account", "randomize", "bench")
+GROUPS = {"schema": ("suggest", "check"), "federation": ("new",), "node": ("init", "run", "status", "model")}
+EVERY = [*COMMANDS, *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]
 
 
@@ -29,14 +31,17 @@ def confide(*args: str, cwd: Path | None = None, **env: str) -> subprocess.Compl
 def test_help_lists_every_command() -> None:
     for args in (["--help"], ["-h"], []):
         out = CliRunner().invoke(app, args)
-        assert out.exit_code == 0 and all(f"\n  {name} " in out.stdout for name in COMMANDS)
+        assert out.exit_code == 0 and all(f"\n  {name} " in out.stdout for name in (*COMMANDS, *GROUPS))
     registered = [c.callback.__name__ for c in app.registered_commands if c.callback]
     assert sorted(registered) == sorted(COMMANDS)
+    groups = {g.name: tuple(c.callback.__name__ for c in g.typer_instance.registered_commands if c.callback)
+              for g in app.registered_groups if g.name and g.typer_instance}  # fmt: skip
+    assert groups == GROUPS
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_help_of_a_command_has_a_runnable_example_and_json(name: str) -> None:
-    out = CliRunner().invoke(app, [name, "--help"])
+    out = CliRunner().invoke(app, [*name.split(), "--help"])
     assert out.exit_code == 0 and f"Example: confide {name}" in out.stdout and "--json" in out.stdout
 
 

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import algorithms, bench, demo
+from confide.cli import account, algorithms, audit, bench, demo, federation, node, randomize, schema
 
 OURS = (ValueError, ArithmeticError, OSError, ImportError)  # what our own checks raise: one line, no traceback
 
@@ -67,6 +67,12 @@ def top(context: typer.Context, version: Annotated[bool, typer.Option("--version
 
 app.command()(demo.demo)
 app.command()(algorithms.algorithms)
+app.command()(audit.audit)
+app.command()(account.account)
+app.add_typer(schema.schema, name="schema")
+app.command()(randomize.randomize)
+app.add_typer(federation.federation, name="federation")
+app.add_typer(node.node, name="node")
 app.command()(bench.bench)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,19 @@ def decode(data: bytes, width: int) -> Array:
     return values
 
 
+def add(messages: Iterable[bytes], width: int) -> bytes:
+    """What a hub relays: the sum of all parties' messages, added in their order as the simulator does."""
+    total = np.zeros(width)
+    for data in messages:
+        total += decode(data, width)
+    return encode(total)
+
+
 class Party:
     """Agent k of a network: the algorithm's own functions on arrays (1, 1, width)."""
 
     def __init__(
-        self, k: int, algorithm: Algorithm, public: Public, block: Block, noise: SimulatedNoise | SecureNoise
+        self, k: int, algorithm: Algorithm, public: Public, block: Block | None, noise: SimulatedNoise | SecureNoise
     ) -> None:
         self.k, self.algorithm, self.block, self.noise = k, algorithm, block, noise
         self.public = public.at(k)
@@ -57,19 +65,32 @@ class Party:
         if self._sent is None:
             t = self.t + 1
             block = self.block if self.schedule.touches[t - 1] else None
-            self._sent = self.algorithm.local(t, self.state, block, self.public, self.noise.at(t))
+            message = self.algorithm.local(t, self.state, block, self.public, self.noise.at(t))
+            if not np.all(np.isfinite(message)):
+                raise FloatingPointError(f"round {t}: diverged: lower the step or raise the penalty parameter")
+            self._sent = message
         return encode(self._sent)
+
+    def restore(self, data: bytes) -> None:
+        """The stored message of this round stands: nothing is computed and no noise drawn again."""
+        self._sent = decode(data, int(self.schedule.widths[self.t]))[None, None]
 
     def receive(self, messages: Mapping[int, bytes]) -> None:
         """The neighbours' messages of this round, by agent; a missing one is replaced by the own message."""
-        own = self.send()
-        t = self.t + 1
-        width = int(self.schedule.widths[t - 1])
+        own, width = self.send(), int(self.schedule.widths[self.t])
         received = np.zeros((1, 1, width))
         for l in sorted(self.weights):
             data = own if l == self.k else messages.get(l, own)
             received[0, 0] += self.weights[l] * decode(data, width)
-        message = decode(own, width)[None, None]
+        self._absorb(own, received)
+
+    def receive_sum(self, total: bytes) -> None:
+        """What a hub relays: the sum over all parties, this one included."""
+        self._absorb(self.send(), decode(total, int(self.schedule.widths[self.t]))[None, None])
+
+    def _absorb(self, own: bytes, received: Array) -> None:
+        t = self.t + 1
+        message = decode(own, received.shape[2])[None, None]
         self.state = self.algorithm.absorb(t, self.state, message, received, self.public)
         self.t, self._sent = t, None
 

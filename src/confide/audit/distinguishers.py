@@ -1,0 +1,97 @@
+"""Distinguishers: scores of a transcript that are larger, as a rule, in the second world.
+
+All are fitted on repetitions of their own. The likelihood ratio is exact where Gaussian (or Laplace) noise is added to
+the message; the learned ones need no model of the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.audit.transcript import Transcript
+
+Array = NDArray[np.float64]
+Score = Callable[[Transcript], Array]
+RIDGES = (1e-2, 1e-10)  # of unit variances: for few repetitions, and for noise that cancels between rounds
+
+
+@dataclass(frozen=True)
+class Distinguisher:
+    """A name and a score, (S,) from a transcript; `predicts` if it needs the predictions."""
+
+    name: str
+    score: Score
+    predicts: bool = True
+
+
+def fit(one: Transcript, other: Transcript) -> list[Distinguisher]:
+    """Every distinguisher, fitted on these repetitions of the two worlds."""
+    found = likelihood(one, other)
+    views: dict[str, Score] = {
+        "messages": lambda x: x.messages,
+        "residuals": lambda x: x.residual,
+        "messages and their squares": lambda x: np.hstack([x.messages, x.messages**2]),
+    }
+    for name, view in views.items():
+        a, b = view(one), view(other)
+        if a.shape[1] <= len(a) // 3:  # else there is too little to learn from
+            found += [
+                Distinguisher(f"learned from {name}", linear(a, b, ridge, view), name == "residuals")
+                for ridge in RIDGES
+            ]
+    return found
+
+
+def likelihood(one: Transcript, other: Transcript) -> list[Distinguisher]:
+    """Σ_t of the log-likelihood ratio of round t given the messages before; the noise's scale is estimated."""
+    noise, length = [], []
+    for x, sign in ((one, 0.5), (other, -0.5)):
+        along, norm = projections(x)
+        noise.append(along + sign * norm)
+        length.append(norm)
+    typical = np.mean(np.vstack(length), axis=0)
+    centred = np.vstack([n - n.mean(axis=0) for n in noise])
+    telling = typical > 0
+    floor = np.where(telling, 1e-9 * typical, 1.0)  # a round without noise tells everything
+    sd, spread = (np.maximum(s, floor) for s in (centred.std(axis=0), np.abs(centred).mean(axis=0)))
+    best = np.zeros(len(sd))
+    best[np.argmax(typical / sd)] = 1.0
+
+    def gaussian(x: Transcript) -> Array:
+        along, norm = projections(x)
+        return (along * norm) @ (telling / sd**2)
+
+    def laplace(x: Transcript) -> Array:
+        along, norm = projections(x)
+        return np.clip(2 * along, -norm, norm) @ (telling / spread)
+
+    def single(x: Transcript) -> Array:
+        return projections(x)[0] @ best
+
+    return [
+        Distinguisher("likelihood ratio, Gaussian", gaussian), Distinguisher("likelihood ratio, Laplace", laplace),
+        Distinguisher("the most telling round", single),
+    ]  # fmt: skip
+
+
+def projections(x: Transcript) -> tuple[Array, Array]:
+    """Of each round: the residual along the shift, and the shift's length; both (S, rounds)."""
+    starts = np.flatnonzero(np.diff(x.rounds, prepend=-1))
+    norm = np.sqrt(np.add.reduceat(x.shift**2, starts, axis=1))
+    along = np.add.reduceat(x.residual * x.shift, starts, axis=1)
+    return np.divide(along, norm, out=np.zeros_like(along), where=norm > 0), norm
+
+
+def linear(a: Array, b: Array, ridge: float, view: Score) -> Score:
+    """Fisher's linear discriminant of the features a (S, F) of one world and b of the other."""
+    within = np.vstack([a - a.mean(axis=0), b - b.mean(axis=0)])
+    apart = b.mean(axis=0) - a.mean(axis=0)
+    scale = np.maximum(within.std(axis=0), 1e-12 * np.maximum(np.abs(apart), 1e-300))
+    z = within / scale
+    covariance = z.T @ z / len(z) + ridge * np.eye(len(scale))
+    weights = np.linalg.lstsq(covariance, apart / scale, rcond=1e-13)[0] / scale
+    return lambda x: view(x) @ weights

@@ -1,0 +1,242 @@
+"""Neighbours over gRPC with mutual TLS. A node never sends: it answers `Fetch(run, round)` once the round is published.
+
+`Server` answers, `Link` asks one neighbour. A neighbour is a pinned certificate and nothing else: its certificate alone
+is the trust root of the link, and every handler compares the SHA-256 of the certificate at the other end, because a
+certificate signed with a neighbour's key passes TLS. Messages are raw bytes; nothing received is ever unpickled.
+A neighbour can keep us waiting, never make us fail: its errors are kept as `trouble` to be shown, and asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+import ssl
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # strangers at the door are not worth a line of its C++ each
+
+import grpc
+import grpc.aio
+
+from confide.network import wire
+from confide.network.identity import Card, Identity
+
+SERVICE = "confide.Node"
+AHEAD = 2  # a neighbour is at most one round ahead of what we published, and asks for one more early
+HELD = 8  # calls of one neighbour waiting at a time
+RATE, BURST = 2000.0, 4000.0  # calls of one neighbour a second, and at once
+CALL_SECONDS = 30.0  # a held call is asked anew after this long
+PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts: doubled each time
+
+# Without ping_timeout a black-holed link is never noticed; the rest keeps a long poll alive on an idle connection.
+KEEPALIVE = (
+    ("grpc.keepalive_time_ms", 10000),
+    ("grpc.keepalive_timeout_ms", 5000),
+    ("grpc.http2.ping_timeout_ms", 5000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+SERVER = (
+    *KEEPALIVE,
+    ("grpc.http2.max_ping_strikes", 0),
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 2 * wire.REQUEST_SIZE),
+    ("grpc.max_concurrent_streams", 2 * HELD),
+    ("grpc.max_metadata_size", 4096),
+    ("grpc.absolute_max_metadata_size", 8192),
+)
+CLIENT = (
+    *KEEPALIVE,
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.min_reconnect_backoff_ms", 5000),  # despite its name: how long one attempt to connect may take
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+class Server:
+    """Hands each published round to pinned neighbours who ask for it; `read(t)` fetches it from the journal."""
+
+    def __init__(self, identity: Identity, neighbours: Mapping[str, Card], run: bytes, rounds: int,
+                 read: Callable[[int], bytes]) -> None:  # fmt: skip
+        self.run, self.rounds, self._read = run, rounds, read
+        self._identity, self._neighbours = identity, neighbours
+        self._names = {card.digest: name for name, card in neighbours.items()}
+        self._buckets = {name: _Bucket() for name in neighbours}
+        self._held: Counter[str] = Counter()
+        self._news = asyncio.Event()
+        self.latest = 0  # rounds published so far
+        self.finished: set[str] = set()  # neighbours that have our last round in their journal
+        self.refused = 0  # calls turned away
+        self._server = grpc.aio.server(options=SERVER)
+        methods = {"Fetch": self._fetch, "Hello": self._hello}
+        handlers = {name: grpc.unary_unary_rpc_method_handler(self._checked(f)) for name, f in methods.items()}
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+
+    async def start(self, address: str) -> None:
+        roots = b"".join(card.pem for card in self._neighbours.values())
+        pair = (self._identity.secret, self._identity.card.pem)
+        credentials = grpc.ssl_server_credentials([pair], roots, require_client_auth=True)
+        try:
+            self._server.add_secure_port(address, credentials)
+        except RuntimeError:
+            raise OSError(f"cannot listen on {address}: in use, or not an address of this machine") from None
+        await self._server.start()
+
+    async def stop(self, grace: float = 1.0) -> None:
+        await self._server.stop(grace)
+
+    def publish(self, t: int) -> None:
+        """Rounds up to t are in the journal: answer who waits for them."""
+        self.latest = t
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _checked(self, handler: Callable[[str, bytes, Any], Awaitable[bytes]]) -> Any:
+        """The handler behind the checks that no call may skip: whose certificate it is, and how often it calls."""
+
+        async def checked(request: bytes, context: Any) -> bytes:
+            name = self._names.get(_digest(context.auth_context().get("x509_pem_cert", [b""])[0]))
+            if name is None:
+                self.refused += 1
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not the certificate of a neighbour")
+            assert name is not None
+            if not self._buckets[name].take() or self._held[name] >= HELD:
+                self.refused += 1
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls: ask more slowly")
+            self._held[name] += 1
+            try:
+                return await handler(name, request, context)
+            finally:
+                self._held[name] -= 1
+
+        return checked
+
+    async def _hello(self, name: str, request: bytes, context: Any) -> bytes:
+        """Which federation we hold: its hash."""
+        return self.run
+
+    async def _fetch(self, name: str, request: bytes, context: Any) -> bytes:
+        """The signed frame of a round, held until it is published. Asking for one past the last says: I have it all."""
+        try:
+            run, t = wire.unpack_request(request)
+            if run != self.run:
+                raise ValueError(f"run {run.hex()[:16]} is not the one here")
+            if not 1 <= t <= min(self.latest + AHEAD, self.rounds + 1):
+                raise ValueError(f"round {t}: at most {AHEAD} rounds past {self.latest} may be asked for")
+        except ValueError as error:
+            self.refused += 1
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        while self.latest < min(t, self.rounds):
+            await self._news.wait()
+        if t > self.rounds:
+            self.finished.add(name)
+            return b""
+        return self._read(t)
+
+
+class Link:
+    """The way to one neighbour."""
+
+    def __init__(self, identity: Identity, neighbour: Card, run: bytes, widest: int) -> None:
+        self.card, self.run = neighbour, run
+        self.trouble = ""  # why the last attempt failed; "" after a good one
+        credentials = grpc.ssl_channel_credentials(neighbour.pem, identity.secret, identity.card.pem)
+        options = (
+            *CLIENT,
+            ("grpc.ssl_target_name_override", neighbour.name),
+            ("grpc.max_receive_message_length", wire.frame_size(widest)),
+        )
+        self._channel = grpc.aio.secure_channel(neighbour.address, credentials, options=options)
+        self._fetch = self._channel.unary_unary(f"/{SERVICE}/Fetch")
+        self._hello = self._channel.unary_unary(f"/{SERVICE}/Hello")
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a live connection to someone who holds the neighbour's key and answers well."""
+        return self._channel.get_state() == grpc.ChannelConnectivity.READY and not self.trouble
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def hello(self) -> bytes:
+        """The hash of the federation that the neighbour holds."""
+        return await self._ask(self._hello, b"", _hash)
+
+    async def fetch(self, t: int, count: int) -> bytes:
+        """The neighbour's frame of round t with `count` numbers, checked; asked for until it comes."""
+
+        def check(frame: bytes) -> None:
+            wire.unpack(frame, self.card, self.run, t, count)
+
+        return await self._ask(self._fetch, wire.pack_request(self.run, t), check)
+
+    async def finish(self, rounds: int) -> None:
+        """Tell the neighbour that its last round is in our journal."""
+        await self._ask(self._fetch, wire.pack_request(self.run, rounds + 1), _nothing)
+
+    async def _ask(self, method: Any, request: bytes, check: Callable[[bytes], None]) -> bytes:
+        pause = PAUSE
+        while True:
+            try:
+                answer: bytes = await method(request, timeout=CALL_SECONDS, wait_for_ready=True)
+                check(answer)
+                self.trouble = ""
+                return answer
+            except grpc.aio.AioRpcError as error:
+                # a held call that ran out of time on a good connection is no trouble: the neighbour is waiting, too
+                waiting = error.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+                connected = self._channel.get_state() == grpc.ChannelConnectivity.READY
+                self.trouble = "" if waiting and connected else _why(error)
+            except ValueError as error:
+                self.trouble = str(error)
+            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # so that neighbours do not return in step
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class _Bucket:
+    """At most RATE calls a second, BURST at once."""
+
+    def __init__(self) -> None:
+        self.left, self.at = BURST, time.monotonic()
+
+    def take(self) -> bool:
+        now = time.monotonic()
+        self.left, self.at = min(BURST, self.left + RATE * (now - self.at)), now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+@lru_cache(maxsize=64)
+def _digest(pem: bytes) -> bytes:
+    """SHA-256 of the certificate at the other end; empty if there is none."""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).digest() if pem else b""
+
+
+def _why(error: grpc.aio.AioRpcError) -> str:
+    """One line on a failed call."""
+    known = {
+        grpc.StatusCode.UNAVAILABLE: "cannot be reached",
+        grpc.StatusCode.DEADLINE_EXCEEDED: "cannot be reached",
+        grpc.StatusCode.CANCELLED: "hung up",
+        grpc.StatusCode.PERMISSION_DENIED: "does not count this node among its neighbours",
+    }
+    return known.get(error.code()) or f"refused: {' '.join((error.details() or str(error.code())).split())}"
+
+
+def _hash(answer: bytes) -> None:
+    if len(answer) != 32:
+        raise ValueError(f"hash of {len(answer)} bytes: must be 32")
+
+
+def _nothing(answer: bytes) -> None:
+    if answer:
+        raise ValueError(f"answer of {len(answer)} bytes: must be empty")

@@ -1,0 +1,70 @@
+"""A party's own rows, read where they are. Nothing is learned from them, and no error shows a value of a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.node.federation import Federation
+from confide.problem.block import Block
+from confide.problem.problem import check_labels, row_scale
+from confide.problem.shards import Shards
+
+
+def read_block(path: Path, federation: Federation, k: int) -> Block:
+    """Party k's rows as its algorithm sees them: clipped to the public norm, weighed as all agreed."""
+    X, y = read(path, federation)
+    name = federation.parties[k]
+    if X.shape != (federation.sizes[name], federation.features) or y.shape != X.shape[:1]:
+        raise ValueError(
+            f"{path}: {len(y)} rows of {X.shape[-1]} features: the federation says "
+            f"{federation.sizes[name]} rows of {federation.features} for {name}"
+        )
+    shards = Shards.from_parts([(X, y)], [name])
+    if federation.row_norm is not None:
+        shards = shards.clip_rows(federation.row_norm)
+    try:
+        check_labels(shards, federation.loss)
+    except ValueError:
+        raise ValueError(f"{path}: a label is not one that {type(federation.loss).__name__} takes") from None
+    scale = row_scale(federation.public.sizes, federation.weighting)[k : k + 1]
+    return Block(shards, federation.loss, scale, federation.intercept)
+
+
+def read(path: Path, federation: Federation) -> tuple[Any, Any]:
+    """(X, y): an .npz with both, or a CSV of plain numbers whose last column is the label."""
+    if federation.schema is not None:
+        raise ValueError("a federation with a schema needs a reader of encoded rows, which this version lacks")
+    if path.suffix == ".npz":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                X, y = np.asarray(file["X"], float), np.asarray(file["y"], float)
+        except (KeyError, ValueError, EOFError):
+            raise ValueError(f"{path}: must hold the arrays X and y, of numbers") from None
+    else:
+        table = _numbers(path)
+        X, y = table[:, :-1], table[:, -1]
+    if X.ndim != 2 or y.ndim != 1:
+        raise ValueError(f"{path}: X must have 2 dimensions and y 1, got {X.ndim} and {y.ndim}")
+    for i in np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y)))[:1]:
+        raise ValueError(f"{path}: row {i + 1} has an entry that is NaN or infinite")
+    return X, y
+
+
+def _numbers(path: Path) -> Any:
+    rows = []
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                rows.append([float(field) for field in line.split(",")])
+            except ValueError:
+                raise ValueError(f"{path}: line {number} holds something that is not a number") from None
+            if len(rows[-1]) != len(rows[0]):
+                raise ValueError(f"{path}: line {number} has {len(rows[-1])} fields, line 1 has {len(rows[0])}")
+    if not rows or len(rows[0]) < 2:
+        raise ValueError(f"{path}: must hold rows of at least 2 numbers, the label last")
+    return np.array(rows)

@@ -1,0 +1,78 @@
+"""Frames: strict, signed, and refused in one line whatever arrives."""
+
+import numpy as np
+import pytest
+
+from confide.network import wire
+from confide.network.identity import Identity
+
+RUN, WIDTH = bytes(range(32)), 7
+
+
+@pytest.fixture(scope="module")
+def sender(tmp_path_factory):
+    return Identity.create(tmp_path_factory.mktemp("sender"), "ash", "127.0.0.1:7001")
+
+
+@pytest.fixture(scope="module")
+def frame(sender):
+    return wire.pack(sender, RUN, 3, np.arange(WIDTH, dtype="<f8").tobytes())
+
+
+def signed(sender, run=RUN, round=3, values=None):
+    values = np.arange(float(WIDTH)) if values is None else np.array(values, float)
+    return wire.pack(sender, run, round, values.astype("<f8").tobytes())
+
+
+def test_a_frame_comes_back(sender, frame):
+    assert np.array_equal(np.frombuffer(wire.unpack(frame, sender.card, RUN, 3, WIDTH)), np.arange(WIDTH))
+    assert wire.payload_of(frame) == wire.unpack(frame, sender.card, RUN, 3, WIDTH)
+    assert wire.source(frame) == (sender.card.digest, 3) and len(frame) == wire.frame_size(WIDTH)
+
+
+def test_what_is_wrong_is_said_in_one_line(sender, frame, tmp_path):
+    other = Identity.create(tmp_path, "birch", "127.0.0.1:7002")
+    forged = signed(other)[:38] + sender.card.digest + signed(other)[70:]  # birch signs as ash
+    cases = {
+        "must be 198": b"", "frame of 197 bytes": frame[:-1], "frame of 199": frame + b"\0",
+        "not a frame": b"PK\3\4" + frame[4:], "version 257": frame[:5] + b"\1" + frame[6:],
+        "another run": signed(sender, run=bytes(32)), "another sender": signed(other), "not signed by ash": forged,
+        "round 2: asked for round 3": signed(sender, round=2), "round 4: asked": signed(sender, round=4),
+        "claims": frame[:74] + b"\xff" + frame[75:], "not finite": signed(sender, values=[*range(6), np.nan]),
+        "holds a value": signed(sender, values=[*range(6), -np.inf]),
+    }  # fmt: skip
+    for words, bad in cases.items():
+        with pytest.raises(ValueError, match=words) as error:
+            wire.unpack(bad, sender.card, RUN, 3, WIDTH)
+        assert "\n" not in str(error.value)
+
+
+def test_no_mutation_of_a_frame_is_taken(sender, frame):
+    """10,000 frames with a flipped bit, a cut, an insertion or junk: none passes, none raises anything else."""
+    rng = np.random.default_rng(0)
+    for number in range(10_000):
+        bad = bytearray(frame)
+        at = int(rng.integers(len(bad)))
+        match number % 5:
+            case 0:
+                bad[at] ^= 1 << int(rng.integers(8))
+            case 1:
+                del bad[at:]
+            case 2:
+                bad[at:at] = rng.bytes(int(rng.integers(1, 20)))
+            case 3:
+                junk = rng.bytes(int(rng.integers(1, 40)))
+                bad[at : at + len(junk)] = junk
+            case 4:
+                bad = bytearray(rng.bytes(int(rng.integers(0, 400))))
+        if bytes(bad) == frame:
+            continue
+        with pytest.raises(ValueError, match="frame"):
+            wire.unpack(bytes(bad), sender.card, RUN, 3, WIDTH)
+
+
+def test_requests_are_exactly_as_long_as_they_must_be():
+    assert wire.unpack_request(wire.pack_request(RUN, 9)) == (RUN, 9)
+    for bad in (b"", wire.pack_request(RUN, 9)[:-1], wire.pack_request(RUN, 9) + b"\0"):
+        with pytest.raises(ValueError, match="must be 36"):
+            wire.unpack_request(bad)

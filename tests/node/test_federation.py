@@ -1,0 +1,184 @@
+"""The federation file: one hash for one agreement, one line for every mistake; and the commands around it."""
+
+import copy
+import json
+import tomllib
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+from village import NAMES, Village
+
+from confide.cli import app
+from confide.node import federation as federations
+from confide.node.purse import Purse
+from confide.node.toml import dumps
+
+CDP = {"name": "CDPADMM", "rounds": 10, "penalty": 0.2, "clip": 0.5, "noise": 3.0}
+
+
+@pytest.fixture(scope="module")
+def village(tmp_path_factory):
+    return Village(tmp_path_factory.mktemp("village"), CDP, seed=None)
+
+
+def changed(village, path, value):
+    document = copy.deepcopy(village.document)
+    *where, last = path
+    table = document
+    for key in where:
+        table = table[key]
+    if value is None:
+        del table[last]
+    else:
+        table[last] = value
+    return document
+
+
+def test_layout_and_comments_do_not_change_the_hash_and_everything_else_does(village):
+    text = dumps(village.document)
+    assert tomllib.loads(text) == village.document
+    again = federations.from_document(tomllib.loads("# ours\n" + text.replace(" = ", "   =  ")))
+    assert again.digest == village.federation.digest
+    shuffled = dict(reversed(village.document.items()))
+    assert federations.from_document(shuffled).digest == village.federation.digest
+    others = [
+        (("run",), "1"), (("timeout",), 61.0), (("algorithm", "noise"), 3.1), (("members", 0, "rows"), 13),
+        (("budget", "epsilon"), 1.1), (("model", "row_norm"), 1.5), (("test_noise_seed",), 1),
+    ]  # fmt: skip
+    digests = {federations.from_document(changed(village, *other)).digest for other in others}
+    assert len(digests | {village.federation.digest}) == len(others) + 1
+
+
+def test_agents_are_numbered_as_the_members_stand(village):
+    f = village.federation
+    assert f.parties == NAMES and f.public.sizes.tolist() == [12, 40, 25, 60, 33]
+    assert set(f.neighbours("ash")) == {"birch", "elm"}
+    assert f.guarantee.label == "proven"
+    with pytest.raises(ValueError, match="not a member"):
+        f.neighbours("stranger")
+
+
+def test_seeded_noise_guarantees_nothing(village):
+    f = federations.from_document(changed(village, ("test_noise_seed",), 7))
+    assert f.guarantee.label == "none" and "protects nobody" in f.guarantee.reason
+    assert not Purse(f, 0, "people").protects
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("format",), 2, "format 2"), (("name",), "", "name=''"), (("bogus",), 1, "unknown field 'bogus'"),
+        (("timeout",), 0, "timeout=0"), (("timeout",), True, "timeout=True"), (("graph",), None, "'graph' is missing"),
+        (("test_noise_seed",), -1, "test_noise_seed=-1"), (("model", "loss"), {"name": "Nosuch"}, "unknown name"),
+        (("model", "loss"), {"name": "Huber", "depth": 1}, "no parameter 'depth'"), (("model", "loss"), "x", "a table"),
+        (("model", "penalty", "strength"), -1, "strength"), (("model", "weighting"), "x", "weighting"),
+        (("model", "features"), 0, "features=0"), (("model", "intercept"), 1, "intercept=1"),
+        (("model", "row_norm"), -1.0, "row_norm"), (("algorithm",), {"name": "ORZO"}, "pools all rows"),
+        (("algorithm", "name"), "DPADMM", "needs a hub"), (("algorithm", "nosuch"), 1, "no parameter 'nosuch'"),
+        (("algorithm", "rounds"), 0, "rounds=0"), (("algorithm", "noise"), [1.0, 2.0], "one an agent"),
+        (("budget", "epsilon"), -1, "budget.epsilon"), (("budget", "delta"), 1.0, "budget.delta"),
+        (("budget",), None, "needs a cap"), (("graph", "edges"), [["ash", "x"]], "must be a pair"),
+        (("graph", "edges"), [["ash", "birch"]], "disconnected"), (("graph", "hub"), "ash", "holds no rows"),
+        (("graph", "edges"), [["ash", "ash"]], "self loop"), (("members",), [], "0 party"),
+        (("members", 0, "rows"), 0, "rows=0"), (("members", 0, "rows"), None, "rows=None"),
+        (("members", 0, "fingerprint"), "00", "not that of its cert"), (("members", 0, "name"), "birch", "names"),
+        (("members", 0, "certificate"), "!!", "damaged"), (("members", 0, "address"), "x", "host:port"),
+        (("model", "penalty", "strength"), float("nan"), "finite"),
+    ],
+)  # fmt: skip
+def test_every_mistake_is_one_line(village, path, value, words, tmp_path):
+    file = tmp_path / "federation.toml"
+    file.write_text(dumps(changed(village, path, value)))
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")) as error:
+        federations.load(file)
+    assert "\n" not in str(error.value) and str(error.value).startswith(str(file))
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def confide(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def homes(tmp_path):
+    for number, name in enumerate((*NAMES[:3], "hub")):
+        listen = f"127.0.0.1:{7000 + number}"
+        out = confide("node", "init", "--name", name, "--listen", listen, "--home", tmp_path / name)
+        assert out.exit_code == 0 and f'name = "{name}"' in out.stdout and "fingerprint" in out.stdout
+    return tmp_path
+
+
+def parties(homes):
+    return [x for name in NAMES[:3] for x in ("--party", f"{homes / name / 'card.toml'}=100")]
+
+
+def test_a_new_federation_spends_its_cap_and_no_more(homes):
+    file = homes / "federation.toml"
+    out = confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4, "--set", "rounds=20",
+                  "--set", "clip=1.0", "--output", file, "--json")  # fmt: skip
+    assert out.exit_code == 0, out.output
+    f = federations.load(file)
+    said = json.loads(out.stdout)
+    assert said["hash"] == f.digest.hex() and said["guarantee"].startswith("proven")
+    purse = Purse(f, 0, "people", homes / "ledger.sqlite")
+    purse.open("run", 0)  # fits, as the secure sampler charges it
+    for t in range(1, 21):
+        purse.pay(t)
+    assert 0.999 < purse.spent() <= 1.0
+    purse.close()
+    assert "exists" in confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4,
+                               "--output", file).output  # fmt: skip
+
+
+def test_a_federation_with_a_hub(homes):
+    file = homes / "federation.toml"
+    out = confide("federation", "new", *parties(homes), "--hub", homes / "hub" / "card.toml", "--epsilon", 2,
+                  "--features", 4, "--algorithm", "DPADMM", "--set", "clip=1.0", "--output", file)  # fmt: skip
+    assert out.exit_code == 0, out.output
+    f = federations.load(file)
+    assert f.hub == "hub" and set(f.neighbours("hub")) == set(NAMES[:3]) and set(f.neighbours("ash")) == {"hub"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["federation", "new", "--party", "x", "--epsilon", "1", "--features", "4"], "must be CARD=ROWS"),
+        (["federation", "new", "--party", "nosuch.toml=3", "--epsilon", "1", "--features", "4"], "nosuch.toml"),
+        (["federation", "new", "--party", "nosuch.toml=3", "--epsilon", "1"], "nosuch.toml"),
+        (["node", "run", "--federation", "nosuch.toml"], "nosuch.toml"),
+        (["node", "model", "--home", "nosuch"], "no run yet"),
+        (["node", "init", "--name", "A", "--listen", "127.0.0.1:1"], "must be 1 to 63"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = confide(*arguments)
+    assert out.exit_code == 2 and words in out.stderr and out.stderr.strip().count("\n") == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_node_refuses_what_is_not_proven_unless_told(village):
+    noisy = village.write("unproven.toml", changed(village, ("test_noise_seed",), 7))
+    out = confide("node", "run", "--federation", noisy, "--home", village.folder / "ash", "--data", "x.npz")
+    assert out.exit_code == 2 and "--allow-unproven" in out.stderr
+
+
+def test_help_has_examples():
+    for command in (["node", "init"], ["node", "run"], ["node", "status"], ["node", "model"], ["federation", "new"]):
+        out = confide(*command, "--help")
+        assert out.exit_code == 0 and f"Example: confide {' '.join(command)}" in out.stdout and "--json" in out.stdout
+
+
+def test_status_without_a_run(tmp_path):
+    assert "no run yet" in confide("node", "status", "--home", tmp_path).stdout
+    assert json.loads(confide("node", "status", "--home", tmp_path, "--json").stdout) == {"runs": []}
+
+
+def test_toml_writes_what_it_reads():
+    document = {"a": 1, "b": 1e-5, "c": "ä\"\n", "d": [1.5, -2.0], "t": {"x": {"y": "z"}, "ok": True}, "l": [{"n": 1}]}
+    assert tomllib.loads(dumps(document)) == document
+    with pytest.raises(TypeError, match="no form in TOML"):
+        dumps({"a": np.float64})

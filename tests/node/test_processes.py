@@ -1,0 +1,224 @@
+"""Real processes on loopback with mutual TLS: they equal the simulator, whatever happens to them meanwhile."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import grpc
+import numpy as np
+import pytest
+from proxy import Proxy
+from village import NAMES, Village, free_ports, wait_for
+
+from confide.network import peer, wire
+from confide.network.identity import Identity
+from confide.privacy.ledger import Ledger
+
+CDP = {"name": "CDPADMM", "rounds": 100, "penalty": 0.2, "step": 2.0, "clip": 0.5, "noise": 0.1}
+FINISHED = dict.fromkeys(NAMES, 0)
+
+pytestmark = pytest.mark.slow
+
+
+def shown(village, name):
+    """Which neighbours a node shows as up."""
+    status = village.status(name)
+    return status and {other: one["up"] for other, one in status["neighbours"].items()}
+
+
+def test_five_parties_equal_the_simulation(tmp_path):
+    """The program as a user starts it, 100 rounds."""
+    with Village(tmp_path, CDP) as village:
+        jobs = [
+            subprocess.Popen([sys.executable, "-c", "from confide.cli import main; main()", *village.arguments(name)],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            for name in NAMES
+        ]  # fmt: skip
+        said = [job.communicate(timeout=120)[0] for job in jobs]
+        assert [job.returncode for job in jobs] == [0] * 5
+        assert all("finished, round 100 of 100" in text and "protects nobody" in text for text in said)
+        assert np.max(np.abs(village.models() - village.simulated())) <= 1e-10
+        assert village.check_messages() == 5 * 2 * 100
+
+
+@pytest.mark.parametrize(
+    "algorithm", [{"name": "DPADMM", "rounds": 20, "clip": 1.0, "noise": 3.0},
+                  {"name": "FDPADMM", "rounds": 20, "penalty": 0.3, "step": 3.0, "clip": 1.0}],
+    ids=lambda table: table["name"],
+)  # fmt: skip
+def test_a_hub_that_only_relays_sums_equals_the_simulation(tmp_path, algorithm):
+    with Village(tmp_path, algorithm, hub=True) as village:
+        village.start()
+        assert village.join() == {**FINISHED, "hub": 0}
+        assert np.max(np.abs(village.models() - village.simulated())) <= 1e-10
+        assert village.check_messages() == 2 * 5 * 20
+        assert village.status("hub")["round"] == 20
+
+
+def test_chaos(tmp_path):
+    """Nodes killed -9 and restarted 36 times at random moments of a run."""
+    rng = np.random.default_rng(3)
+    with Village(tmp_path, {**CDP, "rounds": 500}) as village:
+        village.start()
+        assert village.passes("ash", 2)
+        kills = 0
+        while kills < 36:
+            victims = [str(name) for name in rng.choice(NAMES, size=int(rng.integers(1, 4)), replace=False)]
+            before = village.rounds_sent(victims[0])
+            assert before < 480, "the run is too short for so many kills"
+            village.kill(*victims)
+            kills += len(victims)
+            time.sleep(rng.uniform(0, 0.1))
+            village.start(*victims)
+            assert village.passes(victims[0], before), village.log(victims[0])
+            time.sleep(rng.uniform(0, 0.15))
+        assert village.join(seconds=90) == FINISHED
+        assert village.check_messages() == 5 * 2 * 500  # every message, once and as its sender has it
+        assert np.array_equal(village.models(), village.simulated())  # as the run that nobody disturbed
+
+
+def test_chaos_with_secure_noise_spends_nothing_twice(tmp_path):
+    """Noise that nobody can repeat: one message a round all the same, and exactly the schedule is charged."""
+    rng = np.random.default_rng(4)
+    with Village(tmp_path, {**CDP, "rounds": 40, "noise": 3.0}, seed=None, budget=(20.0, 1e-5)) as village:
+        assert village.federation.guarantee.label == "proven"
+        village.start()
+        for _ in range(6):
+            victim = str(rng.choice(NAMES))
+            before = village.rounds_sent(victim)
+            village.passes(victim, before, 30)
+            if before > 30:
+                break
+            village.kill(victim)
+            village.start(victim)
+        assert village.join() == FINISHED
+        assert village.check_messages() == 5 * 2 * 40
+        for name in NAMES:
+            with Ledger(tmp_path / name / "ledger.sqlite") as ledger:
+                entries = ledger.entries(name)
+                assert [e.round for e in entries] == list(range(1, 41)) and len({e.run for e in entries}) == 1
+                assert 0 < ledger.spent(name) <= 20.0 and ledger.balance(name).held == 0
+                assert village.model(name)["spent_epsilon"] == pytest.approx(ledger.spent(name))
+
+
+def test_two_nodes_killed_at_once(tmp_path):
+    with Village(tmp_path, CDP) as village:
+        village.start()
+        assert village.passes("birch", 10)
+        village.kill("birch", "cedar")
+        assert wait_for(lambda: shown(village, "ash") == {"birch": False, "elm": True}, 20)
+        village.start("birch", "cedar")
+        assert village.join() == FINISHED
+        assert np.array_equal(village.models(), village.simulated())
+
+
+def test_a_black_holed_link_is_noticed_and_recovers(tmp_path):
+    port = free_ports(1)[0]
+    with Village(tmp_path, {**CDP, "rounds": 1000}, through={"ash": port}) as village:
+        proxy = Proxy(port, village.ports["ash"])
+        try:
+            village.start(*NAMES)
+            assert wait_for(lambda: shown(village, "birch") == {"ash": True, "cedar": True})
+            proxy.silent = True
+            began = time.monotonic()
+            assert wait_for(lambda: shown(village, "birch") == {"ash": False, "cedar": True}, 40)
+            assert time.monotonic() - began < 25  # keepalive: 10 s, and 5 s without an answer
+            proxy.silent = False
+            assert village.join() == FINISHED
+        finally:
+            proxy.close()
+        assert np.array_equal(village.models(), village.simulated())
+
+
+def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
+    """A neighbour gone mad, and strangers, call a live node; its journal stays as it is and the run goes on."""
+    with Village(tmp_path, CDP) as village:
+        ash, birch = village.identities["ash"], village.identities["birch"]
+        village.start(*(name for name in NAMES if name != "birch"))  # so the others wait for birch in round 1
+        assert wait_for(lambda: village.status("ash") and village.status("ash")["state"] == "greeting")
+        before = (village.run_folder("ash") / "journal").read_bytes()
+        rng, run = np.random.default_rng(5), village.federation.digest
+        good = wire.pack_request(run, 1)
+
+        def request(number):
+            kinds = [
+                b"", good[: int(rng.integers(36))], good + b"\0", rng.bytes(36), wire.pack_request(bytes(32), 1),
+                wire.pack_request(run, int(rng.integers(3, 2**32))), wire.pack_request(run, 0),
+            ]  # fmt: skip
+            return bytes(5000) if number % 500 == 0 else kinds[number % len(kinds)]  # gRPC takes ¼ s for the former
+
+        async def attack():
+            codes = {}
+            credentials = grpc.ssl_channel_credentials(ash.card.pem, birch.secret, birch.card.pem)
+            options = (("grpc.ssl_target_name_override", "ash"), ("grpc.enable_http_proxy", 0))
+            async with grpc.aio.secure_channel(ash.card.address, credentials, options=options) as channel:
+                call = channel.unary_unary(f"/{peer.SERVICE}/Fetch")
+
+                async def one(number):
+                    try:
+                        await call(request(number), timeout=20)
+                        code = None
+                    except grpc.aio.AioRpcError as error:
+                        code = error.code().name
+                    codes[code] = codes.get(code, 0) + 1
+
+                for start in range(0, 10_000, 8):
+                    await asyncio.gather(*(one(start + i) for i in range(8)))
+            return codes
+
+        codes = asyncio.run(attack())
+        assert sum(codes.values()) == 10_000 and set(codes) <= {"INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
+        assert (village.run_folder("ash") / "journal").read_bytes() == before
+        village.start("birch")
+        assert village.join() == FINISHED
+        assert np.array_equal(village.models(), village.simulated())
+
+
+def test_another_federation_is_found_before_a_row_is_read(tmp_path):
+    with Village(tmp_path, CDP, timeout=20.0) as village:
+        for name in NAMES:
+            (tmp_path / f"{name}.npz").unlink()  # reading a row would be another error
+        other = village.write("other.toml", {**village.document, "algorithm": {**CDP, "noise": 0.0001}})
+        village.start("ash", "cedar", "doum", "elm")
+        village.start("birch", file=other)
+        codes = village.join("ash", "birch")
+        assert 2 in codes.values()
+        assert any("holds another federation" in village.log(n) and "no row was read" in village.log(n) for n in codes)
+        assert village.rounds_sent("ash") == 0
+
+
+def test_a_silent_neighbour_ends_the_run_with_the_model_so_far(tmp_path):
+    with Village(tmp_path, {**CDP, "rounds": 2000}, timeout=3.0) as village:
+        village.start()
+        assert village.passes("ash", 10)
+        village.kill("ash")
+        assert village.join("birch", "cedar", "doum", "elm", seconds=40) == {n: 0 for n in NAMES if n != "ash"}
+        status = village.status("birch")
+        assert status["state"] == "stopped" and "no answer from ash for 3 s" in status["reason"]
+        model = village.model("birch")
+        assert 10 <= model["round"] == status["round"] < 2000 and np.all(np.isfinite(model["coefficients"]))
+
+
+def test_sigterm_ends_cleanly_and_the_run_resumes(tmp_path):
+    with Village(tmp_path, CDP) as village:
+        village.start()
+        assert village.passes("ash", 10)
+        village.kill("ash", how=signal.SIGTERM)
+        assert village.jobs["ash"].exitcode == 0
+        assert village.status("ash")["state"] == "stopped" and "SIGTERM" in village.status("ash")["reason"]
+        village.start("ash")
+        assert village.join() == FINISHED
+        assert np.array_equal(village.models(), village.simulated())
+
+
+def test_strangers_that_run_the_program_get_nothing(tmp_path):
+    """A node with the right name and another key is refused before it starts, by itself and by the others."""
+    with Village(tmp_path, CDP, timeout=5.0) as village:
+        os.replace(tmp_path / "ash", tmp_path / "real-ash")
+        Identity.create(tmp_path / "ash", "ash", village.identities["ash"].card.address)
+        village.start("ash")
+        assert village.join("ash") == {"ash": 2}
+        assert "its card of ash is not the one in" in village.log("ash")

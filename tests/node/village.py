@@ -1,0 +1,187 @@
+"""A federation of real processes on loopback, for the tests: each node is `confide node run` in a folder of its own."""
+
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import nursery
+
+import confide
+from confide.network.identity import Identity
+from confide.node import federation as federations
+from confide.node.daemon import read_status, run_folder
+from confide.node.export import export
+from confide.node.journal import Journal
+from confide.node.toml import dumps
+
+NAMES = ("ash", "birch", "cedar", "doum", "elm")
+SIZES = (12, 40, 25, 60, 33)
+FEATURES = 4
+
+
+def free_ports(count):
+    """Ports nobody listens on; all held at once, so that they differ."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def rows():
+    rng = np.random.default_rng(7)
+    n = sum(SIZES)
+    X = rng.normal(size=(n, FEATURES))
+    y = np.where(X @ np.array([1.5, -2.0, 1.0, 0.5]) + 0.3 + rng.logistic(size=n) > 0, 1.0, -1.0)
+    return X, y
+
+
+class Village:
+    """Five parties, `algorithm` as its table; `through` is the port at which others reach a member, if not its own."""
+
+    def __init__(self, folder, algorithm, *, hub=False, seed=5, timeout=60.0, budget=(1.0, 1e-5), through=None,
+                 graph=None):  # fmt: skip
+        self.folder, self.jobs, through = Path(folder), {}, through or {}
+        names = (*NAMES, *(["hub"] if hub else []))
+        ports = free_ports(len(names))
+        self.ports = dict(zip(names, ports, strict=True))
+        self.identities = {
+            name: Identity.create(self.folder / name, name, f"127.0.0.1:{through.get(name, port)}")
+            for name, port in self.ports.items()
+        }
+        self.graph = graph or confide.Graph.ring(5)
+        edges = [[NAMES[i], NAMES[j]] for i, j in self.graph.edges.tolist()]
+        self.document = {
+            "format": 1, "name": "village", "run": "0", "timeout": timeout,
+            **({} if seed is None else {"test_noise_seed": seed}),
+            "model": {
+                "loss": {"name": "Logistic"}, "penalty": {"name": "L2", "strength": 0.5}, "weighting": "parties",
+                "features": FEATURES, "row_norm": 1.0, "intercept": False,
+            },
+            "algorithm": algorithm, "budget": {"epsilon": budget[0], "delta": budget[1]},
+            "graph": {"hub": "hub"} if hub else {"edges": edges},
+            "members": [
+                {**self.identities[name].card.to_json(), **({} if name == "hub" else {"rows": size})}
+                for name, size in zip(names, (*SIZES, 0), strict=False)
+            ],
+        }  # fmt: skip
+        self.file = self.write("federation.toml", self.document)
+        self.federation = federations.load(self.file)
+        X, y = rows()
+        cuts = np.cumsum(SIZES)[:-1]
+        for name, Xk, yk in zip(NAMES, np.split(X, cuts), np.split(y, cuts), strict=True):
+            np.savez(self.folder / f"{name}.npz", X=Xk, y=yk)
+
+    def write(self, name, document):
+        path = self.folder / name
+        path.write_text(dumps(document))
+        return path
+
+    def problem(self):
+        X, y = rows()
+        shards = confide.Shards.from_groups(X, y, np.repeat(np.arange(5), SIZES)).clip_rows(1.0)
+        return confide.Problem(shards, self.federation.loss, self.federation.penalty)
+
+    def simulated(self):
+        """What the simulator makes of the same federation: (agents, width)."""
+        seed = self.federation.test_noise_seed
+        run = confide.simulate(self.problem(), self.graph, self.federation.algorithm, seeds=[seed], record=())
+        return run.estimates[0]
+
+    # --- processes ----------------------------------------------------------------------------------------------------
+
+    def arguments(self, name, file=None):
+        data = [] if name == "hub" else ["--data", str(self.folder / f"{name}.npz")]
+        unproven = ["--allow-unproven"] if self.federation.test_noise_seed is not None else []
+        ledger = ["--ledger", str(self.folder / name / "ledger.sqlite")]
+        home = ["--home", str(self.folder / name), "--listen", f"127.0.0.1:{self.ports[name]}"]
+        return ["node", "run", "--federation", str(file or self.file), *data, *home, *ledger, *unproven]
+
+    def start(self, *names, file=None):
+        for name in names or self.identities:
+            self.jobs[name] = nursery.start(self.arguments(name, file), self.folder / f"{name}.log")
+
+    def kill(self, *names, how=signal.SIGKILL):
+        for name in names:
+            os.kill(self.jobs[name].pid, how)
+        for name in names:
+            self.jobs[name].join(30)
+
+    def join(self, *names, seconds=120):
+        """Wait for the processes to end; their exit codes."""
+        end = time.monotonic() + seconds
+        for name in names or self.jobs:
+            self.jobs[name].join(max(0.1, end - time.monotonic()))
+        return {name: self.jobs[name].exitcode for name in names or self.jobs}
+
+    def close(self):
+        for job in self.jobs.values():
+            job.kill()
+            job.join(30)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text()
+
+    # --- what they left -----------------------------------------------------------------------------------------------
+
+    def run_folder(self, name):
+        return run_folder(self.folder / name, self.federation)
+
+    def status(self, name):
+        return read_status(self.run_folder(name))
+
+    def journal(self, name):
+        return Journal(self.run_folder(name), self.federation.digest, write=False)
+
+    def rounds_sent(self, name):
+        with suppress(FileNotFoundError), self.journal(name) as journal:
+            return journal.last(self.identities[name].card.digest)
+        return 0
+
+    def passes(self, name, before, seconds=60.0):
+        """Whether the node sends a round later than `before`, in time."""
+        return wait_for(lambda: self.rounds_sent(name) > before, seconds, 0.003)
+
+    def model(self, name):
+        return export(self.folder / name, self.run_folder(name))
+
+    def models(self):
+        return np.array([self.model(name)["coefficients"] for name in NAMES])
+
+    def check_messages(self):
+        """Every message anyone received is in its sender's journal, byte for byte, and there once; how many."""
+        sent, compared = {}, 0
+        for name, identity in self.identities.items():
+            with self.journal(name) as journal:
+                mine = [(t, f) for sender, t, f in journal.frames() if sender == identity.card.digest]
+                assert [t for t, _ in mine] == list(range(1, len(mine) + 1))
+                sent |= {(identity.card.digest, t): f for t, f in mine}
+        for name, identity in self.identities.items():
+            with self.journal(name) as journal:
+                for sender, t, frame in journal.frames():
+                    if sender != identity.card.digest:
+                        assert sent[sender, t] == frame
+                        compared += 1
+        return compared
+
+
+def wait_for(condition, seconds=60.0, pause=0.02):
+    """Whether it came true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(pause)
+    return False
