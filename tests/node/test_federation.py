@@ -12,6 +12,7 @@ from village import NAMES, Village
 from confide.cli import app
 from confide.node import federation as federations
 from confide.node.purse import Purse
+from confide.node.rows import read_block
 from confide.node.toml import dumps
 
 CDP = {"name": "CDPADMM", "rounds": 10, "penalty": 0.2, "clip": 0.5, "noise": 3.0}
@@ -131,6 +132,47 @@ def test_a_new_federation_spends_its_cap_and_no_more(homes):
     purse.close()
     assert "exists" in confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4,
                                "--output", file).output  # fmt: skip
+
+
+SCHEMA = """
+[label]
+name = "flu"
+kind = "binary"
+values = ["no", "yes"]
+[columns.job]
+kind = "category"
+categories = ["cook", "nurse"]
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+"""
+
+
+def test_a_schema_says_how_rows_are_read(homes):
+    """The order of its columns is the order of the features, so it belongs to the hash; errors show no value."""
+    file = homes / "federation.toml"
+    (homes / "schema.toml").write_text(SCHEMA)
+    out = confide("federation", "new", *parties(homes), "--schema", homes / "schema.toml", "--epsilon", 1,
+                  "--set", "clip=1.0", "--output", file)  # fmt: skip
+    assert out.exit_code == 0, out.output
+    f = federations.load(file)
+    assert f.features == 3 and f.intercept and f.row_norm == 1.0
+    table = tomllib.loads(file.read_text())
+    columns = table["schema"]["columns"]
+    table["schema"]["columns"] = {name: columns[name] for name in ("age", "job")}
+    assert federations.from_document(table).digest != f.digest
+    data = homes / "ash.csv"
+    lines = ["job,age,flu", *["cook,50,yes", "nurse,20,no"] * 50]
+    data.write_text("\n".join(lines) + "\n")
+    block = read_block(data, f, 0, homes / "rows", training=False)
+    assert block.shards.X.shape == (100, 3) and set(block.shards.y) == {-1.0, 1.0}
+    data.write_text("\n".join([*lines[:-1], "secret,20,no"]) + "\n")
+    with pytest.raises(ValueError, match="line 101, column 'job'") as error:
+        read_block(data, f, 0, homes / "rows", training=False)
+    assert "secret" not in str(error.value)
+    block = read_block(data, f, 0, homes / "rows", training=True)  # now it counts as the fixed public row
+    assert np.array_equal(block.shards.X[-1], np.zeros(3)) and block.shards.y[-1] == -1.0
 
 
 def test_a_federation_with_a_hub(homes):

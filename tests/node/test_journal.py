@@ -63,6 +63,7 @@ def test_a_round_is_written_once(filled, people):
     assert (folder / "journal").stat().st_size == size
 
 
+@pytest.mark.slow
 def test_a_crash_at_any_byte_leaves_a_prefix_that_can_go_on(filled, people, tmp_path):
     folder, everything = filled
     ash, _ = people

@@ -178,7 +178,7 @@ def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
 
 
 def test_another_federation_is_found_before_a_row_is_read(tmp_path):
-    with Village(tmp_path, CDP, timeout=20.0) as village:
+    with Village(tmp_path, CDP, timeout=5.0) as village:
         for name in NAMES:
             (tmp_path / f"{name}.npz").unlink()  # reading a row would be another error
         other = village.write("other.toml", {**village.document, "algorithm": {**CDP, "noise": 0.0001}})

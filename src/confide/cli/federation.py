@@ -62,6 +62,7 @@ def new(
     needed()
     from confide.node import federation as federations
     from confide.node.toml import dumps
+    from confide.problem.schema_io import dumps as schema_toml
 
     if output.exists():
         raise ValueError(f"{output} exists: choose another --output, or remove it")
@@ -89,7 +90,8 @@ def new(
 
         document["schema"] = Schema.load(schema).to_dict()
     found = calibrated(document, federations.from_document(document))
-    output.write_text(dumps(document), encoding="utf-8")
+    schema_text = "" if found.schema is None else "\n" + schema_toml(found.schema, prefix=("schema",))
+    output.write_text(dumps({k: v for k, v in document.items() if k != "schema"}) + schema_text, encoding="utf-8")
     said = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee)}
     if json:
         typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))

@@ -28,6 +28,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # one DNS label
 YEARS = 10
 SIGNATURE = 64  # bytes: r and s of P-256
 LABEL = b"confide message\0"  # what this key signs is a message, never a handshake
+_ECDSA = ec.ECDSA(hashes.SHA256())
 KEY, CERTIFICATE, CARD = "key.pem", "certificate.pem", "card.toml"
 
 
@@ -65,7 +66,7 @@ class Card:
             "certificate": base64.b64encode(self.certificate).decode(),
         }  # fmt: skip
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the certificate: who this is."""
         return hashlib.sha256(self.certificate).digest()
@@ -99,7 +100,7 @@ class Card:
         half = SIGNATURE // 2
         r, s = int.from_bytes(signature[:half]), int.from_bytes(signature[half:])
         try:
-            self._key.verify(utils.encode_dss_signature(r, s), LABEL + data, ec.ECDSA(hashes.SHA256()))
+            self._key.verify(utils.encode_dss_signature(r, s), LABEL + data, _ECDSA)
         except InvalidSignature:
             return False
         return True
@@ -157,7 +158,7 @@ class Identity:
         )
 
     def sign(self, data: bytes) -> bytes:
-        r, s = utils.decode_dss_signature(self.key.sign(LABEL + data, ec.ECDSA(hashes.SHA256())))
+        r, s = utils.decode_dss_signature(self.key.sign(LABEL + data, _ECDSA))
         return r.to_bytes(SIGNATURE // 2) + s.to_bytes(SIGNATURE // 2)
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from confide.network.identity import Identity
 from confide.network.peer import Link, Server
 from confide.node.federation import Federation
+from confide.node.inbox import Inbox, Silent, silent
 from confide.node.journal import Journal
 from confide.node.member import Frames, Member, Relay, Trainer
 from confide.node.purse import Purse
@@ -30,43 +31,6 @@ T = TypeVar("T")
 WATCH_SECONDS = 0.5
 SHORT_SECONDS = 0.02
 STATUS, FEDERATION = "status.json", "federation.toml"
-
-
-class Silent(Exception):
-    """A neighbour did not answer within the federation's timeout."""
-
-
-def silent(names: list[str], seconds: float) -> Silent:
-    return Silent(f"no answer from {', '.join(names)} for {seconds:g} s: run again to go on")
-
-
-class Inbox:
-    """One frame of each neighbour, and of each at most one more: the round after."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._boxes: dict[str, list[bytes]] = {name: [] for name in names}
-        self._full, self._room = asyncio.Event(), asyncio.Event()
-
-    async def put(self, name: str, frame: bytes) -> None:
-        while len(self._boxes[name]) == 2:
-            await self._room.wait()
-        self._boxes[name].append(frame)
-        if all(self._boxes.values()):
-            self._full.set()
-
-    async def round(self, timeout: float) -> dict[str, bytes]:
-        """The frames of a round, once all are here."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._full.wait()
-        except TimeoutError:
-            raise silent([name for name, box in self._boxes.items() if not box], timeout) from None
-        frames = {name: box.pop(0) for name, box in self._boxes.items()}
-        if not all(self._boxes.values()):
-            self._full.clear()
-        self._room.set()
-        self._room = asyncio.Event()
-        return frames
 
 
 @dataclass

@@ -7,7 +7,7 @@ and may be served, `t` rounds are complete. Order on a party: ledger, then journ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from confide.network import wire
 from confide.network.identity import Card, Identity
 from confide.node.federation import Federation
 from confide.node.journal import Journal
-from confide.node.party import Array, Party, add, decode
+from confide.node.party import Party, add
 from confide.node.purse import Purse
 from confide.node.rows import read_block
 from confide.privacy.noise import SimulatedNoise
@@ -83,7 +83,7 @@ class Trainer(Base):
         noise = SecureNoise() if seed is None else SimulatedNoise(np.array([seed]), np.array([k]))
         self.party = Party(k, federation.algorithm, federation.public, None, noise)
         self.purse, self._data = purse, data
-        self.distance: float | None = None
+        self._heard: tuple[bytes, list[bytes]] | None = None  # the last own message and what came with it
         self._replay()
 
     def _replay(self) -> None:
@@ -108,7 +108,8 @@ class Trainer(Base):
             self._send()
 
     def _block(self, data: Path) -> Block:
-        return read_block(data, self.federation, self.party.k)
+        work = self.journal.path.with_name("rows")
+        return read_block(data, self.federation, self.party.k, work, training=self.sent > 0)
 
     def _send(self) -> None:
         t = self.t + 1
@@ -128,16 +129,24 @@ class Trainer(Base):
 
     def _receive(self, frames: Frames) -> None:
         heard = {name: wire.payload_of(frame) for name, frame in frames.items()}
-        width = self.width(self.t + 1)
         if self.federation.hub is not None:
             total = heard[self.federation.hub]
-            self.distance = _distance(self.party.send(), [total], width, lambda v: v / len(self.federation.parties))
+            self._heard = (self.party.send(), [total])
             self.party.receive_sum(total)
         else:
-            self.distance = _distance(self.party.send(), list(heard.values()), width, lambda v: v)
+            self._heard = (self.party.send(), list(heard.values()))
             number = {name: k for k, name in enumerate(self.federation.parties)}
             self.party.receive({number[name]: payload for name, payload in heard.items()})
         self.t = self.party.t
+
+    @property
+    def distance(self) -> float | None:
+        """Largest distance from the own message to a neighbour's, or to the hub's mean, over its length: all public."""
+        if self._heard is None:
+            return None
+        own, *others = (np.frombuffer(v, "<f8") for v in (self._heard[0], *self._heard[1]))
+        share = 1.0 if self.federation.hub is None else 1.0 / len(self.federation.parties)
+        return max(float(np.linalg.norm(share * v - own)) for v in others) / max(float(np.linalg.norm(own)), 1e-300)
 
     def spent(self) -> float | None:
         return None if self.purse is None else self.purse.spent()
@@ -175,10 +184,3 @@ class Relay(Base):
         return None
 
     def end(self) -> None: ...
-
-
-def _distance(own: bytes, others: list[bytes], width: int, scale: Callable[[Array], Array]) -> float:
-    """Largest distance from the own message to what was heard, over the own length: public values only."""
-    mine = decode(own, width)
-    far = max(float(np.linalg.norm(scale(decode(v, width)) - mine)) for v in others)
-    return far / max(float(np.linalg.norm(mine)), 1e-300)

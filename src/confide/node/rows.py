@@ -9,21 +9,28 @@ import numpy as np
 
 from confide.node.federation import Federation
 from confide.problem.block import Block
+from confide.problem.ingest import ingest
 from confide.problem.problem import check_labels, row_scale
 from confide.problem.shards import Shards
 
 
-def read_block(path: Path, federation: Federation, k: int) -> Block:
-    """Party k's rows as its algorithm sees them: clipped to the public norm, weighed as all agreed."""
-    X, y = read(path, federation)
+def read_block(path: Path, federation: Federation, k: int, work: Path, training: bool) -> Block:
+    """Party k's rows as its algorithm sees them: clipped to the public norm, weighed as all agreed.
+
+    With a schema they are encoded into the folder `work` and stay on disk. Once `training` has begun a row that does
+    not fit the schema counts as its fixed public row; before, it is refused by line and column.
+    """
     name = federation.parties[k]
-    if X.shape != (federation.sizes[name], federation.features) or y.shape != X.shape[:1]:
+    if federation.schema is not None:
+        shards = ingest(path, federation.schema, work, party=name, training=training).shards()
+    else:
+        shards = Shards.from_parts([read(path)], [name])
+    if (len(shards), shards.features) != (federation.sizes[name], federation.features):
         raise ValueError(
-            f"{path}: {len(y)} rows of {X.shape[-1]} features: the federation says "
+            f"{path}: {len(shards)} rows of {shards.features} features: the federation says "
             f"{federation.sizes[name]} rows of {federation.features} for {name}"
         )
-    shards = Shards.from_parts([(X, y)], [name])
-    if federation.row_norm is not None:
+    if federation.schema is None and federation.row_norm is not None:
         shards = shards.clip_rows(federation.row_norm)
     try:
         check_labels(shards, federation.loss)
@@ -33,10 +40,8 @@ def read_block(path: Path, federation: Federation, k: int) -> Block:
     return Block(shards, federation.loss, scale, federation.intercept)
 
 
-def read(path: Path, federation: Federation) -> tuple[Any, Any]:
-    """(X, y): an .npz with both, or a CSV of plain numbers whose last column is the label."""
-    if federation.schema is not None:
-        raise ValueError("a federation with a schema needs a reader of encoded rows, which this version lacks")
+def read(path: Path) -> tuple[Any, Any]:
+    """(X, y) without a schema: an .npz with both, or a CSV of plain numbers whose last column is the label."""
     if path.suffix == ".npz":
         try:
             with np.load(path, allow_pickle=False) as file:
@@ -46,8 +51,8 @@ def read(path: Path, federation: Federation) -> tuple[Any, Any]:
     else:
         table = _numbers(path)
         X, y = table[:, :-1], table[:, -1]
-    if X.ndim != 2 or y.ndim != 1:
-        raise ValueError(f"{path}: X must have 2 dimensions and y 1, got {X.ndim} and {y.ndim}")
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise ValueError(f"{path}: X must have 2 dimensions and y a number for each row, got {X.shape} and {y.shape}")
     for i in np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y)))[:1]:
         raise ValueError(f"{path}: row {i + 1} has an entry that is NaN or infinite")
     return X, y
