@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import algorithms, audit, metrics, privacy
+    from confide import algorithms, audit, datasets, metrics, privacy
+    from confide.estimators import (
+        FunctionalQuantileRegressor,
+        PrivateElasticNet,
+        PrivateHuberRegressor,
+        PrivateLasso,
+        PrivateLinearSVC,
+        PrivateLogisticRegression,
+        PrivateQuantileRegressor,
+        PrivateRidge,
+    )
     from confide.network.graph import Graph
     from confide.problem import losses, penalties
     from confide.problem.problem import Problem, Public
@@ -26,15 +36,22 @@ _HOMES = {
     "Graph": "confide.network.graph", "Problem": "confide.problem.problem", "Public": "confide.problem.problem",
     "Run": "confide.run", "Shards": "confide.problem.shards", "load_run": "confide.run",
     "simulate": "confide.simulation",
+    **dict.fromkeys((
+        "FunctionalQuantileRegressor", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLasso",
+        "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateQuantileRegressor", "PrivateRidge",
+    ), "confide.estimators"),
 }  # fmt: skip
 _MODULES = {
-    "algorithms": "confide.algorithms", "audit": "confide.audit", "losses": "confide.problem.losses",
+    "algorithms": "confide.algorithms", "audit": "confide.audit", "datasets": "confide.datasets",
+    "losses": "confide.problem.losses",
     "metrics": "confide.metrics", "penalties": "confide.problem.penalties", "privacy": "confide.privacy",
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "Problem", "Public", "Run", "Shards", "__version__", "algorithms", "audit", "load_run", "losses",
-    "metrics", "penalties", "privacy", "simulate",
+    "FunctionalQuantileRegressor", "Graph", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLasso",
+    "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateQuantileRegressor", "PrivateRidge", "Problem",
+    "Public", "Run", "Shards", "__version__", "algorithms", "audit", "datasets", "load_run", "losses", "metrics",
+    "penalties", "privacy", "simulate",
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def _opendp() -> Any:
     return dp
 
 
-@cache
+@lru_cache(maxsize=4096)  # a schedule has one scale a round
 def _measurement(scale: float, width: int) -> Any:
     if not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"noise scale {scale}: a release needs noise of a finite scale above 0")

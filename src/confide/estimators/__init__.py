@@ -1,0 +1,16 @@
+"""scikit-learn estimators: a private joint model in three lines, on the engine that also runs the papers' methods."""
+
+from confide.estimators.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from confide.estimators.functional import FunctionalQuantileRegressor
+from confide.estimators.regressors import (
+    PrivateElasticNet,
+    PrivateHuberRegressor,
+    PrivateLasso,
+    PrivateQuantileRegressor,
+    PrivateRidge,
+)
+
+__all__ = [
+    "FunctionalQuantileRegressor", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLasso", "PrivateLinearSVC",
+    "PrivateLogisticRegression", "PrivateQuantileRegressor", "PrivateRidge",
+]  # fmt: skip

@@ -1,0 +1,97 @@
+"""Quantile regression on curves."""
+
+import numpy as np
+import pytest
+
+import confide
+from confide.estimators.functional import evaluate, trapezoid
+
+GRID = np.linspace(0, 1, 41)
+
+
+def curves(n=10_000, grid=GRID, seed=0):
+    """Random curves, and targets that are their integral against sin(πt)."""
+    rng = np.random.default_rng(seed)
+    scores = 0.7 * rng.normal(size=(n, 4)) / np.arange(1, 5) ** 1.5
+    X = scores @ np.array([np.sqrt(2) * np.cos((k + 0.5) * np.pi * grid) for k in range(4)])
+    return X, X @ (trapezoid(grid) * np.sin(np.pi * grid)) + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("basis", ["cosine", "fourier", "bspline", "fpca"])
+def test_every_basis_finds_the_coefficient_function(basis):
+    X, y = curves()
+    model = confide.FunctionalQuantileRegressor(basis=basis, grid=GRID, row_norm=2.0, epsilon=3, random_state=0)
+    model.fit(X, y)
+    assert model.score(X, y) > 0.85  # the true function: 0.88
+    miss = (model.coefficient_function_ - np.sin(np.pi * GRID)) ** 2
+    assert miss @ trapezoid(GRID) < 0.15  # of 0.5
+    assert np.allclose(model.basis_.T @ (trapezoid(GRID)[:, None] * model.basis_), np.eye(6), atol=1e-12)
+    short = X / 4  # curves within row_norm: the prediction is the integral
+    integral = short @ (trapezoid(GRID) * model.coefficient_function_) + model.intercept_
+    assert np.allclose(model.predict(short), integral, atol=1e-12)
+
+
+def test_private_fpca_is_a_paid_phase():
+    X, y = curves(300)
+    model = confide.FunctionalQuantileRegressor(basis="fpca", n_basis=3).fit(X, y)
+    assert model.privacy_.method == "CDPADMM after SecondMoment" and model.privacy_.guarantee.label == "proven"
+    assert model.privacy_.spent == pytest.approx(1.0, rel=1e-6) and model.basis_.shape == (41, 3)
+
+
+def test_quantiles_cover():
+    X, y = curves()
+    model = confide.FunctionalQuantileRegressor(quantile=0.2, row_norm=2.0, epsilon=3, random_state=0).fit(X, y)
+    assert np.mean(y <= model.predict(X)) == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet", "mcp", "scad"])
+def test_penalties_shrink(penalty):
+    X, y = curves(2000)
+    free = confide.FunctionalQuantileRegressor(penalty=penalty, penalty_strength=0.0, random_state=0).fit(X, y)
+    held = confide.FunctionalQuantileRegressor(penalty=penalty, penalty_strength=0.3, random_state=0).fit(X, y)
+    assert np.linalg.norm(held.coef_) < np.linalg.norm(free.coef_)
+
+
+class Grid:
+    """What is used of a skfda.FDataGrid."""
+
+    def __init__(self, X, grid, variables=1):
+        self.data_matrix, self.grid_points = np.repeat(X[:, :, None], variables, axis=2), (grid,)
+
+
+def test_fdatagrid_brings_its_grid():
+    uneven = np.sort(np.random.default_rng(1).uniform(size=30))
+    X, y = curves(300, uneven)
+    model = confide.FunctionalQuantileRegressor(random_state=0).fit(Grid(X, uneven), y)
+    same = confide.FunctionalQuantileRegressor(random_state=0, grid=uneven).fit(X, y)
+    assert np.array_equal(model.coefficient_function_, same.coefficient_function_)
+    assert np.array_equal(model.predict(Grid(X, uneven)), same.predict(X))
+    with pytest.raises(ValueError, match="another grid"):
+        model.predict(Grid(X, uneven + 1))
+    with pytest.raises(ValueError, match="one curve of one variable"):
+        model.fit(Grid(X, uneven, variables=2), y)
+
+
+def test_skfda_itself():
+    skfda = pytest.importorskip("skfda")
+    X, y = curves(100)
+    model = confide.FunctionalQuantileRegressor(random_state=0).fit(skfda.FDataGrid(X, GRID), y)
+    assert np.array_equal(model.grid_, GRID)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"basis": "wavelet"}, "basis='wavelet'"), ({"penalty": "l0"}, "penalty='l0'"), ({"n_basis": 0}, "n_basis=0"),
+        ({"grid": GRID[:5]}, "grid of shape"), ({"grid": GRID[::-1]}, "rising"), ({"quantile": 1.0}, "level=1.0"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_get_one_line(change, said):
+    X, y = curves(50)
+    with pytest.raises(ValueError, match=said):
+        confide.FunctionalQuantileRegressor(**change).fit(X, y)
+
+
+def test_bases_at_one_point():
+    for basis in ("cosine", "fourier", "bspline"):
+        assert evaluate(basis, np.array([0.3]), 1).shape == (1, 1)
