@@ -52,7 +52,7 @@ def test_another_file_is_refused(copy):
         datasets.load_adult(copy)
 
 
-@pytest.mark.skipif("CONFIDE_DATA" not in os.environ, reason="CONFIDE_DATA names no folder with UCI Adult")
+@pytest.mark.skipif("CONFIDE_DATA" not in os.environ, reason="no UCI Adult: neither CONFIDE_DATA nor ../shared/data")
 def test_the_real_one():
     X, y = datasets.load_adult()
     assert X.shape == (45222, 104) and np.sum(y > 0) == 11208

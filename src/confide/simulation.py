@@ -55,7 +55,7 @@ def simulate(
     began = time.perf_counter()
     with _progress(progress, algorithm, driver.t) as advance:
         while driver.t < algorithm.rounds:
-            before = driver.estimates
+            before = driver.estimates if stop is not None else None
             driver.step()
             advance()
             done = driver.t == algorithm.rounds or _stopped(stop, driver.t, before, driver.estimates)
@@ -223,8 +223,8 @@ def _metrics(record: Sequence[str] | Mapping[str, Metric | None]) -> dict[str, M
     return out
 
 
-def _stopped(stop: Stop | None, t: int, before: Array, after: Array) -> bool:
-    if stop is None:
+def _stopped(stop: Stop | None, t: int, before: Array | None, after: Array) -> bool:
+    if stop is None or before is None:
         return False
     if callable(stop):
         return bool(stop(t, after))

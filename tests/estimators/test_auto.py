@@ -71,7 +71,7 @@ def test_breast_cancer():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("CONFIDE_DATA" not in os.environ, reason="CONFIDE_DATA names no folder with UCI Adult")
+@pytest.mark.skipif("CONFIDE_DATA" not in os.environ, reason="no UCI Adult: neither CONFIDE_DATA nor ../shared/data")
 @pytest.mark.parametrize(("epsilon", "most"), [(1.0, 17.8), (3.0, 17.1)])
 def test_adult(epsilon, most):
     """40,000 training rows, five parties on a ring, δ=1e-5, 10 seeds."""

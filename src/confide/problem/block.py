@@ -23,6 +23,9 @@ from confide.problem.shards import Shards
 Array = NDArray[np.float64]
 
 
+_NO_L1 = np.zeros(0)  # told apart by identity: most rounds have no l1 term, and need not look for one
+
+
 class SolverError(ArithmeticError):
     """An inner problem was not solved to its tolerance."""
 
@@ -132,14 +135,13 @@ class Block:
         `quad` is a number or (A, 1); `mask` (W,) is 0 at unpenalised coordinates. Concave penalties are
         majorised by their tangent until the point stops moving: a stationary point.
         """
-        agents, width = self.agents, self.width
-        base = np.broadcast_to(np.asarray(quad, float), (agents, 1))
-        quad_full = np.ascontiguousarray(base + share * penalty.l2 * mask[None, :])
-        l1 = np.ascontiguousarray(np.broadcast_to(share * penalty.l1 * mask, (agents, width)))
+        quad_full = np.asarray(quad, float) + np.zeros((self.agents, 1)) + share * penalty.l2 * mask
         beta = np.array(start, float, order="C")
-        linear = np.ascontiguousarray(np.broadcast_to(linear, beta.shape))
+        if linear.shape != beta.shape or not linear.flags.c_contiguous:
+            linear = np.ascontiguousarray(np.broadcast_to(linear, beta.shape))
         if penalty.convex:
-            return self._argmin(beta, linear, quad_full, np.broadcast_to(l1, beta.shape), tolerance)
+            l1 = np.broadcast_to(share * penalty.l1 * mask, beta.shape) if penalty.l1 else _NO_L1
+            return self._argmin(beta, linear, quad_full, l1, tolerance)
         for _ in range(200):  # local linear approximation
             weights = share * np.abs(penalty.gradient(np.where(beta == 0, 1e-300, beta))) * mask
             new = self._argmin(beta.copy(), linear, quad_full, weights, tolerance)
@@ -152,7 +154,7 @@ class Block:
     def _argmin(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
         if not self.loss.smooth:
             residual = self._augmented(beta, linear, quad, l1, tolerance)
-        elif not np.any(l1):
+        elif l1 is _NO_L1 or not np.any(l1):
             exact = self.loss.code == SQUARED
             residual = self._linear(beta, linear, quad) if exact else self._quasi_newton(beta, linear, quad, tolerance)
         else:
@@ -210,6 +212,7 @@ class Block:
         return inverse
 
     def _augmented(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
+        l1 = l1 if l1 is not _NO_L1 else np.zeros(beta.shape)
         residual = np.empty(beta.shape[:2])
         threads.run(
             solvers.augmented, residual.size, 50 * self._work * len(beta),
