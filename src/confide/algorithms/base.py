@@ -207,6 +207,12 @@ class GaussianMethod(Algorithm):
         return replace(self, noise=need if np.ptp(need) > 0 else float(np.max(need)))
 
 
+def tail_mean(mean: Array, new: Array, t: int, rounds: int, average_from: float) -> Array:
+    """Running mean of the iterates of rounds after the fraction `average_from`; at 1, the last iterate alone."""
+    first = min(int(average_from * rounds), rounds - 1)  # rounds left out of the mean
+    return mean + (new - mean) / max(t - first, 1)
+
+
 def decayed(step: float, decay: float, t: int) -> float:
     """η_t = step / t^decay."""
     return float(step / t**decay)

@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from confide.algorithms.base import Array, GaussianMethod, decayed
+from confide.algorithms.base import Array, GaussianMethod, decayed, tail_mean
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
 from confide.problem.problem import Public
@@ -79,7 +79,7 @@ class DPADMM(GaussianMethod):
     def local(self, t: int, state: ServerState, block: Block | None, public: Public, noise: Noise) -> Array:
         assert block is not None
         h, eta = self.stiffness(t), decayed(self.step, self.step_decay, t)
-        g = block.gradient(state.primal, public.each(self.clip)[:, 0])
+        g = block.gradient(state.primal, public.each(self.clip))
         v = state.primal / eta + state.dual + self.penalty * state.average - g
         if self.proximal:
             w = public.penalty_prox(v / h, 1.0 / h)  # (21), P kept
@@ -93,9 +93,8 @@ class DPADMM(GaussianMethod):
         average = received / public.count  # (23)
         primal = message + state.dual / self.penalty
         dual = state.dual - self.penalty * (primal - average)  # (24)
-        first = min(int(self.average_from * self.rounds), self.rounds - 1)  # rounds left out of the mean
-        weight = 1.0 / max(t - first, 1)
-        return ServerState(primal, dual, average, state.tail + weight * (average - state.tail))
+        tail = tail_mean(state.tail, average, t, self.rounds, self.average_from)
+        return ServerState(primal, dual, average, tail)
 
     def estimate(self, state: ServerState, public: Public) -> Array:
         return state.tail

@@ -65,7 +65,7 @@ class DPSGD(GaussianMethod):
 
     def local(self, t: int, state: Mixed, block: Block | None, public: Public, noise: Noise) -> Array:
         assert block is not None
-        g = block.gradient(state.primal, public.each(self.clip)[:, 0]) + public.penalty_gradient(state.primal)
+        g = block.gradient(state.primal, public.each(self.clip)) + public.penalty_gradient(state.primal)
         x = state.mixed - decayed(self.step, self.step_decay, t) * g
         if not self.private(public):
             return x

@@ -32,7 +32,6 @@ adversary sees every message. Proven where the row gradients are clipped.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -66,7 +65,7 @@ class LinearizedADMM(GaussianMethod):
         assert block is not None
         rho, degree = public.each(self.penalty), public.degree
         eta, h = decayed(self.step, self.step_decay, t), self.stiffness(t, public)
-        g = block.gradient(state.primal, self.clip_of(public))
+        g = block.gradient(state.primal, public.each(self.clip))
         pull = state.primal / eta + rho * (degree * state.primal + state.neighbours)
         if self.proximal:
             beta = public.penalty_prox((pull - g - state.dual) / h, 1.0 / h)  # (7), R kept
@@ -75,9 +74,6 @@ class LinearizedADMM(GaussianMethod):
         if not self.private(public):
             return beta
         return noise.gaussian("primal", beta, self.noise_scale(t, public))  # (8)
-
-    def clip_of(self, public: Public) -> Any:
-        return public.each(self.clip)[:, 0]
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
         dual = state.dual + public.each(self.penalty) * (public.degree * message - received)  # (9)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.algorithms import zeroth
-from confide.algorithms.base import Algorithm, Array
+from confide.algorithms.base import Array, tail_mean
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
 from confide.problem.problem import Public
@@ -41,24 +41,10 @@ class Averaged(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ORZO(Algorithm):
+class ORZO(zeroth.CentralZeroth):
     """Central two-point descent."""
 
-    topology = "central"
     paper = "Duchi et al. 2015, OR-ZO"
-
-    directions: int = 20
-    step: float = 0.54
-    radius: float = 1.0
-    lipschitz: float = 2.5
-    smoothing: float = 1.0
-    average_from: float = 0.5
-
-    def check(self, public: Public) -> None:
-        super().check(public)
-        self.positive("step", "radius", "lipschitz", "smoothing")
-        self.counts("directions")
-        self.fraction("average_from")
 
     def init(self, public: Public) -> Averaged:
         zero = np.zeros((1, len(public.agents), public.width))
@@ -72,8 +58,7 @@ class ORZO(Algorithm):
         return state.primal - zeroth.step_size(t, public.width, self.step, self.radius, self.lipschitz) * g
 
     def absorb(self, t: int, state: Averaged, message: Array, received: Array, public: Public) -> Averaged:
-        first = min(int(self.average_from * self.rounds), self.rounds - 1)
-        return Averaged(message, state.tail + (message - state.tail) / max(t - first, 1))
+        return Averaged(message, tail_mean(state.tail, message, t, self.rounds, self.average_from))
 
     def estimate(self, state: Averaged, public: Public) -> Array:
         return state.tail

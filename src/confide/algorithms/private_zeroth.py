@@ -72,7 +72,7 @@ class PrivateZeroth(GaussianMethod):
             nu = noise.public_normal(f"directions {i}", J * P).reshape(S, A, J, P)
             nu = np.moveaxis(nu / np.linalg.norm(nu, axis=3, keepdims=True), 2, 1)  # (S, J, A, P)
             plus, minus = (beta[:, None] + u * nu).reshape(-1, A, P), (beta[:, None] - u * nu).reshape(-1, A, P)
-            d = block.difference(plus, minus, 2 * u, public.each(self.clip)[:, 0]).reshape(S, J, A).swapaxes(1, 2)
+            d = block.difference(plus, minus, 2 * u, public.each(self.clip)).reshape(S, J, A).swapaxes(1, 2)
             if self.private(public):
                 d = noise.gaussian(f"differences {i}", d, public.each(self.noise))
             g = P * np.mean(d.swapaxes(1, 2)[:, :, :, None] * nu, axis=1)

@@ -8,13 +8,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from confide.algorithms.base import Array
+from confide.algorithms.base import Algorithm, Array
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
 from confide.problem.problem import Public
+
+
+@dataclass(frozen=True, eq=False)
+class CentralZeroth(Algorithm):
+    """Parameters of the central baselines: J directions, α0, R and L of the step, u1, and what the model averages."""
+
+    topology = "central"
+
+    directions: int = 20
+    step: float = 0.54
+    radius: float = 1.0
+    lipschitz: float = 2.5
+    smoothing: float = 1.0
+    average_from: float = 0.5
+
+    def check(self, public: Public) -> None:
+        super().check(public)
+        self.positive("step", "radius", "lipschitz", "smoothing")
+        self.counts("directions")
+        self.fraction("average_from")
+
 
 Values = Callable[[Array], Array]  # (S·J, A, P) -> (S·J, A)
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from confide.algorithms import zeroth
-from confide.algorithms.base import Algorithm, Array
+from confide.algorithms.base import Array, tail_mean
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
 from confide.problem.problem import Public
@@ -45,25 +45,16 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ZOOADMM(Algorithm):
+class ZOOADMM(zeroth.CentralZeroth):
     """Central zeroth-order ADMM."""
 
-    topology = "central"
     paper = "Liu et al. 2018, ZOO-ADMM"
 
     penalty: float = 1.0
-    directions: int = 20
-    step: float = 0.54
-    radius: float = 1.0
-    lipschitz: float = 2.5
-    smoothing: float = 1.0
-    average_from: float = 0.5
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "step", "radius", "lipschitz", "smoothing")
-        self.counts("directions")
-        self.fraction("average_from")
+        self.positive("penalty")
 
     def init(self, public: Public) -> Split:
         zero = np.zeros((1, len(public.agents), public.width))
@@ -79,8 +70,7 @@ class ZOOADMM(Algorithm):
     def absorb(self, t: int, state: Split, message: Array, received: Array, public: Public) -> Split:
         split = public.penalty_prox(message - state.dual / self.penalty, 1.0 / self.penalty)
         dual = state.dual - self.penalty * (message - split)
-        first = min(int(self.average_from * self.rounds), self.rounds - 1)
-        return Split(message, split, dual, state.tail + (message - state.tail) / max(t - first, 1))
+        return Split(message, split, dual, tail_mean(state.tail, message, t, self.rounds, self.average_from))
 
     def estimate(self, state: Split, public: Public) -> Array:
         return state.tail
