@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from confide.problem.schema_io import toml_key, toml_text
 
 
 def dumps(document: Mapping[str, Any]) -> str:
@@ -13,10 +14,10 @@ def dumps(document: Mapping[str, Any]) -> str:
     lines = [f"{key} = {_value(v)}" for key, v in plain.items()]
     for key, table in document.items():
         if isinstance(table, Mapping):
-            lines += ["", f"[{key}]", *(f"{_key(k)} = {_value(v)}" for k, v in table.items())]
+            lines += ["", f"[{key}]", *(f"{toml_key(k)} = {_value(v)}" for k, v in table.items())]
     for key, rows in document.items():
         for row in rows if _tables(rows) else ():
-            lines += ["", f"[[{key}]]", *(f"{_key(k)} = {_value(v)}" for k, v in row.items())]
+            lines += ["", f"[[{key}]]", *(f"{toml_key(k)} = {_value(v)}" for k, v in row.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -24,19 +25,15 @@ def _tables(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
 
 
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
-
-
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return toml_text(value)
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(v) for v in value) + "]"
     raise TypeError(f"{value!r} has no form in TOML")

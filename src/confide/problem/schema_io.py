@@ -147,9 +147,9 @@ def _write(table: dict[str, Any], path: tuple[str, ...], prefix: tuple[str, ...]
            ) -> None:  # fmt: skip
     plain = {k: v for k, v in table.items() if not isinstance(v, dict)}
     if plain and (prefix + path):
-        lines += ["", f"[{'.'.join(_key(k) for k in prefix + path)}]"]
+        lines += ["", f"[{'.'.join(toml_key(k) for k in prefix + path)}]"]
     for name, value in plain.items():
-        lines += _line(_key(name), value, notes.get((*path, name)))
+        lines += _line(toml_key(name), value, notes.get((*path, name)))
     for name, value in table.items():
         if isinstance(value, dict):
             _write(value, (*path, name), prefix, notes, lines)
@@ -165,8 +165,14 @@ def _line(key: str, value: Any, note: str | None) -> list[str]:
     return [f"{line}  # {note}"] if len(line) + len(note) + 4 <= WIDTH else [f"# {note}", line]
 
 
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+def toml_key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_text(name)
+
+
+def toml_text(value: str) -> str:
+    """A text as TOML writes it: JSON's form, but TOML also wants DEL escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _value(value: Any) -> str:
@@ -175,5 +181,5 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_value(v) for v in value)}]"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return toml_text(value)
     return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else repr(float(value))
