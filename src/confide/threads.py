@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
-SMALL = 200_000  # multiply-adds below which a second thread costs more than it brings
+SMALL = 500_000  # multiply-adds (about half a millisecond) below which a second thread costs more than it brings
 
 
 @cache

@@ -2,12 +2,14 @@
 
 import math
 
+import mpmath
 import numpy as np
 import oracles
 import pytest
 from scipy.optimize import minimize_scalar
 
 from confide import Problem, losses
+from confide.problem.margin import exp_negative
 
 each = pytest.mark.parametrize("loss", oracles.SCALAR, ids=oracles.name)
 smooth = pytest.mark.parametrize("loss", [x for x in oracles.SCALAR if x.smooth], ids=oracles.name)
@@ -240,3 +242,12 @@ def test_corrected_loss_of_rows_with_their_own_epsilon_has_no_single_value():
     assert loss.slope_bound == losses.NoisyLabels(losses.Logistic(), 0.5).slope_bound
     with pytest.raises(TypeError, match="epsilon"):
         loss.value(0.0, 1.0)
+
+
+def test_the_vectorised_exponential_agrees_with_mpmath() -> None:
+    rng = np.random.default_rng(0)
+    x = -np.concatenate([[0.0, 1e-300, 1e-17, np.log(2) / 2, 708.0], rng.uniform(0, 40, 300), rng.uniform(0, 708, 300)])
+    exact = [mpmath.exp(mpmath.mpf(float(v))) for v in x]
+    worst = max(abs(exp_negative(v) - e) / np.spacing(float(e)) for v, e in zip(x, exact, strict=True))
+    assert worst <= 2  # units in the last place
+    assert exp_negative(-np.inf) == exp_negative(-1e9) == exp_negative(-708.0) > 0

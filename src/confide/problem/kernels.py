@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from confide.problem.margin import curvature1, row_slopes, row_value, slope1, value1
+from confide.problem.margin import LOGISTIC, curvature1, row_slopes, row_value, slope1, value1
 from confide.problem.rows import adds, adds_together, dots, dots_together, side_by_side, squares
 
 Array = NDArray[np.float64]
@@ -62,7 +62,7 @@ def _each(values: Array, i: int) -> float:
 # --- gradients ------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _slopes(
     z: Array, y: Array, w: Array, q: Array, norms: Array, first: int, count: int, code: int, a: float, clip: float
 ) -> None:
@@ -70,14 +70,25 @@ def _slopes(
     if z.shape[0] > 1:
         _class_slopes(z, y, w, q, norms, first, count, code, a, clip)
         return
-    for t in range(count):
-        i = first + t
-        factor, noisy, s = _each(w, i), _each(q, i), slope1(code, a, z[0, t], y[i])
-        if noisy != 0.0:
-            s = (1.0 + noisy) * s - noisy * slope1(code, a, z[0, t], -y[i])
-        if clip < math.inf:
-            factor *= min(1.0, clip / max(abs(s) * norms[i] * abs(factor), 1e-300))
-        z[0, t] = factor * s
+    if q.size == 1 and q[0] == 0.0:
+        if code == LOGISTIC:  # a loop of its own, so that the compiler can vectorise it
+            for t in range(count):
+                z[0, t] = slope1(LOGISTIC, a, z[0, t], y[first + t])
+        else:
+            for t in range(count):
+                z[0, t] = slope1(code, a, z[0, t], y[first + t])
+    else:
+        for t in range(count):
+            i, s = first + t, z[0, t]
+            noisy = _each(q, i)
+            z[0, t] = (1.0 + noisy) * slope1(code, a, s, y[i]) - noisy * slope1(code, a, s, -y[i])
+    if w.size > 1 or w[0] != 1.0:
+        for t in range(count):
+            z[0, t] *= _each(w, first + t)
+    if clip < math.inf:
+        for t in range(count):
+            size = abs(z[0, t]) * norms[first + t]
+            z[0, t] *= clip / size if size > clip else 1.0
 
 
 @njit(cache=True)
@@ -116,7 +127,7 @@ def add_gradients(
             adds(rows, first, count, z, c, out)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _add_gradients_together(
     rows: Any, y: Array, w: Array, q: Array, norms: Array, start: int, stop: int,
     beta: Array, code: int, a: float, clip: float, out: Array,
@@ -133,12 +144,14 @@ def _add_gradients_together(
             i = first + t
             weight, noisy, target = _each(w, i), _each(q, i), y[i]
             for n in range(seeds):
-                factor, s = weight, slope1(code, a, z[t, n], target)
+                s = slope1(code, a, z[t, n], target)
                 if noisy != 0.0:
                     s = (1.0 + noisy) * s - noisy * slope1(code, a, z[t, n], -target)
+                s *= weight
                 if clip < math.inf:
-                    factor *= min(1.0, clip / max(abs(s) * norms[i] * abs(factor), 1e-300))
-                z[t, n] = factor * s
+                    size = abs(s) * norms[i]
+                    s *= clip / size if size > clip else 1.0
+                z[t, n] = s
         adds_together(rows, first, count, z, total)
     out[:, 0, :] = total.T
 

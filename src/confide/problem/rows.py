@@ -6,7 +6,8 @@ which, so every kernel serves both. A coefficient vector longer than a row has t
 They work on `count` rows from `first`: a call on arrays costs reference counts, and a tile of rows makes them cheap
 while it stays in the first-level cache, so that memory is read once all the same.
 
-A dense row of at least `WIDE` features is vectorised along its features; the compiler chooses the order of that sum.
+Dense rows of at least `WIDE` features are vectorised along their features and taken several at a time, so that
+coefficients and sums are loaded once for them; the compiler chooses the order of those sums.
 Shorter and sparse rows are summed in index order with strict arithmetic, so that `dots_together`, which takes many
 seeds side by side and is vectorised along them, gives the same bits as `dots` for each of them.
 """
@@ -56,11 +57,33 @@ def squares(rows: Any, n: int, out: Array) -> None:
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
 def _wide_dots(rows: Array, first: int, count: int, beta: Array, c: int, z: Array) -> None:
-    for t in range(count):
+    fours = count - count % 4
+    for t in range(0, fours, 4):
+        i, z0, z1, z2, z3 = first + t, 0.0, 0.0, 0.0, 0.0
+        for j in range(rows.shape[1]):
+            b = beta[c, j]
+            z0 += rows[i, j] * b
+            z1 += rows[i + 1, j] * b
+            z2 += rows[i + 2, j] * b
+            z3 += rows[i + 3, j] * b
+        z[c, t], z[c, t + 1], z[c, t + 2], z[c, t + 3] = z0, z1, z2, z3
+    for t in range(fours, count):
         total = 0.0
         for j in range(rows.shape[1]):
             total += rows[first + t, j] * beta[c, j]
         z[c, t] = total
+
+
+@njit(cache=True, fastmath={"contract"})
+def _wide_adds(rows: Array, first: int, count: int, s: Array, c: int, out: Array) -> None:
+    for t in range(0, count - 1, 2):
+        i, s0, s1 = first + t, s[c, t], s[c, t + 1]
+        for j in range(rows.shape[1]):
+            out[c, j] += s0 * rows[i, j] + s1 * rows[i + 1, j]
+    if count % 2:
+        i, s0 = first + count - 1, s[c, count - 1]
+        for j in range(rows.shape[1]):
+            out[c, j] += s0 * rows[i, j]
 
 
 @overload(dots)
@@ -100,10 +123,13 @@ def _adds(rows: Any, first: Any, count: Any, s: Any, c: Any, out: Any) -> Any:
 
         def dense(rows: Any, first: Any, count: Any, s: Any, c: Any, out: Any) -> Any:
             p = rows.shape[1]
-            for t in range(count):
-                x = s[c, t]
-                for j in range(p):
-                    out[c, j] += x * rows[first + t, j]
+            if p >= WIDE:
+                _wide_adds(rows, first, count, s, c, out)
+            else:
+                for t in range(count):
+                    x = s[c, t]
+                    for j in range(p):
+                        out[c, j] += x * rows[first + t, j]
             if out.shape[1] > p:
                 for t in range(count):
                     out[c, p] += s[c, t]

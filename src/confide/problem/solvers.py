@@ -30,33 +30,59 @@ Index = NDArray[np.int64]
 MEMORY = 8
 
 
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _dot(a: Array, b: Array) -> float:
+    """aᵀb; for vectors this short a call of BLAS costs more than the sum."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
 @njit(cache=True)
-def _direction(g: Array, inverse: Array, S: Array, Y: Array, r: Array, used: int, last: int) -> Array:
-    """-H⁻¹g by the two-loop recursion from the initial inverse; S, Y, r are rings of `used` pairs."""
-    d = g.copy()
+def _add(out: Array, c: float, a: Array) -> None:
+    """out += c·a, without a temporary."""
+    for j in range(out.size):
+        out[j] += c * a[j]
+
+
+@njit(cache=True)
+def _times(inverse: Array, g: Array, out: Array) -> None:
+    """out = -inverse·g."""
+    for j in range(g.size):
+        out[j] = -_dot(inverse[j], g)
+
+
+@njit(cache=True)
+def _direction(
+    g: Array, inverse: Array, S: Array, Y: Array, r: Array, used: int, last: int, left: Array, d: Array
+) -> None:
+    """d = -H⁻¹g by the two-loop recursion from the initial inverse; S, Y, r are rings of `used` pairs."""
+    left[:] = g
     alpha = np.zeros(MEMORY)
     for n in range(used):
         i = (last - n) % MEMORY
-        alpha[i] = r[i] * np.dot(S[i], d)
-        d -= alpha[i] * Y[i]
-    d = np.dot(inverse, d)
+        alpha[i] = r[i] * _dot(S[i], left)
+        _add(left, -alpha[i], Y[i])
+    _times(inverse, left, d)
     for n in range(used - 1, -1, -1):
         i = (last - n) % MEMORY
-        d += S[i] * (alpha[i] - r[i] * np.dot(Y[i], d))
-    return -d
+        _add(d, -alpha[i] - r[i] * _dot(Y[i], d), S[i])
 
 
 @njit(cache=True)
 def _gradient(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int,
-    code: int, a: float, scale: float, linear: Array, quad: Array,
-) -> Array:  # fmt: skip
-    out = np.zeros_like(beta)
+    code: int, a: float, scale: float, linear: Array, quad: Array, out: Array,
+) -> None:  # fmt: skip
+    """out = ∇ of the scaled loss plus linear + quad·β."""
+    out[:] = 0.0
     none = np.empty(0)
     add_gradients(
         rows, y, w, q, none, start, stop, beta.reshape(m, -1), code, a, math.inf, out.reshape(m, -1)
     )
-    return scale * out + linear + quad * beta
+    for j in range(beta.size):
+        out[j] = scale * out[j] + linear[j] + quad[j] * beta[j]
 
 
 @njit(cache=True)
@@ -67,23 +93,25 @@ def quasi_newton_one(
     """Minimise in place from `beta` (W,); the norm of the gradient it stopped at."""
     width = beta.size
     S, Y, r = np.empty((MEMORY, width)), np.empty((MEMORY, width)), np.empty(MEMORY)
+    d, left, new, g, gn = np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     used, last = 0, -1
-    g = _gradient(rows, y, w, q, start, stop, beta, m, code, a, scale, linear, quad)
-    size = math.sqrt(np.dot(g, g))
+    _gradient(rows, y, w, q, start, stop, beta, m, code, a, scale, linear, quad, g)
+    size = math.sqrt(_dot(g, g))
     for _ in range(limit):
         if size <= tolerance:
             break
-        d = _direction(g, inverse, S, Y, r, used, last)
-        slope = np.dot(g, d)
+        _direction(g, inverse, S, Y, r, used, last, left, d)
+        slope = _dot(g, d)
         if not slope < 0:
             used = 0
-            d = -np.dot(inverse, g)
-            slope = np.dot(g, d)
+            _times(inverse, g, d)
+            slope = _dot(g, d)
         step, low, high = 1.0, 0.0, math.inf
-        new = beta + d
-        gn = _gradient(rows, y, w, q, start, stop, new, m, code, a, scale, linear, quad)
-        for _ in range(30):  # a step is good once the slope along d has shrunk to 0.9 of its size
-            end = np.dot(gn, d)
+        for _ in range(31):  # a step is good once the slope along d has shrunk to 0.9 of its size
+            for j in range(width):
+                new[j] = beta[j] + step * d[j]
+            _gradient(rows, y, w, q, start, stop, new, m, code, a, scale, linear, quad, gn)
+            end = _dot(gn, d)
             if abs(end) <= -0.9 * slope:
                 break
             if end > 0:
@@ -92,11 +120,10 @@ def quasi_newton_one(
             else:
                 low = step
                 step = 2 * step if high == math.inf else 0.5 * (low + high)
-            new = beta + step * d
-            gn = _gradient(rows, y, w, q, start, stop, new, m, code, a, scale, linear, quad)
-        sn = math.sqrt(np.dot(gn, gn))
-        s, yv = new - beta, gn - g
-        sy = np.dot(s, yv)
+        sn = math.sqrt(_dot(gn, gn))
+        for j in range(width):  # the pair of this step; both vectors are free until the next direction
+            left[j], d[j] = new[j] - beta[j], gn[j] - g[j]
+        sy = _dot(left, d)
         if sy <= 1e-300 or (size < 1e-7 and sn > 0.9 * size and used > 0 and sn > size):
             if used == 0:
                 break  # at the floor of float64
@@ -106,9 +133,9 @@ def quasi_newton_one(
         else:
             last = (last + 1) % MEMORY
             used = min(used + 1, MEMORY)
-            S[last], Y[last], r[last] = s, yv, 1.0 / sy
+            S[last], Y[last], r[last] = left, d, 1.0 / sy
         beta[:] = new
-        g, size = gn, sn
+        g, gn, size = gn, g, sn
     return size
 
 
