@@ -55,7 +55,7 @@ def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int) -> by
     if n != count:
         raise ValueError(f"frame that claims {n} numbers: must be {count}")
     payload = frame[_HEADER.size : -SIGNATURE]
-    if not np.all(np.isfinite(np.frombuffer(payload, "<f8"))):
+    if not np.isfinite(np.frombuffer(payload, "<f8")).all():
         raise ValueError("frame holds a value that is not finite")
     if not sender.verify(frame[-SIGNATURE:], frame[:-SIGNATURE]):
         raise ValueError(f"frame is not signed by {sender.name}")

@@ -102,7 +102,7 @@ class Journal:
         self.sync()
 
     def sync(self) -> None:
-        os.fsync(self._file)
+        os.fdatasync(self._file)  # the frames and the file's length; its times may be lost
 
     def _known(self, frame: bytes) -> bool:
         """Whether this very frame is here; another one of the same round is refused: a round is written once."""

@@ -27,7 +27,7 @@ def decode(data: bytes, width: int) -> Array:
     if len(data) != 8 * width:
         raise ValueError(f"message of {len(data)} bytes: must be {8 * width}, {width} numbers")
     values = np.frombuffer(data, "<f8").astype(float)
-    if not np.all(np.isfinite(values)):
+    if not np.isfinite(values).all():
         raise ValueError("message holds a value that is not finite")
     return values
 
@@ -52,7 +52,7 @@ class Party:
         self.state: Any = algorithm.init(self.public)
         self.weights = self._weights(public)
         self.t = 0
-        self._sent: Array | None = None
+        self._sent: bytes | None = None
 
     def _weights(self, public: Public) -> dict[int, float]:
         if self.algorithm.topology == "all":
@@ -66,14 +66,15 @@ class Party:
             t = self.t + 1
             block = self.block if self.schedule.touches[t - 1] else None
             message = self.algorithm.local(t, self.state, block, self.public, self.noise.at(t))
-            if not np.all(np.isfinite(message)):
+            if not np.isfinite(message).all():
                 raise FloatingPointError(f"round {t}: diverged: lower the step or raise the penalty parameter")
-            self._sent = message
-        return encode(self._sent)
+            self._sent = encode(message)
+        return self._sent
 
     def restore(self, data: bytes) -> None:
         """The stored message of this round stands: nothing is computed and no noise drawn again."""
-        self._sent = decode(data, int(self.schedule.widths[self.t]))[None, None]
+        decode(data, int(self.schedule.widths[self.t]))
+        self._sent = data
 
     def receive(self, messages: Mapping[int, bytes]) -> None:
         """The neighbours' messages of this round, by agent; a missing one is replaced by the own message."""

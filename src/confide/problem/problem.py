@@ -9,7 +9,7 @@ The intercept, if any, is the last coefficient of each class and is not penalise
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,14 @@ if TYPE_CHECKING:  # a problem knows of a network only what it is handed
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+
+@lru_cache(maxsize=256)
+def _column(value: float, agents: int) -> Array:
+    """A common parameter for so many agents, read-only: a round asks for the same few again and again."""
+    out = np.full((agents, 1), value)
+    out.flags.writeable = False
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +85,11 @@ class Public:
 
     def each(self, value: Any) -> Array:
         """A parameter, common or one an agent of the whole network, for the agents at hand: (A, 1)."""
+        if isinstance(value, (int, float)):
+            return _column(float(value), len(self.agents))
         v = np.asarray(value, float)
         if v.ndim == 0:
-            return np.full((len(self.agents), 1), float(v))
+            return _column(float(v), len(self.agents))
         if v.shape != (self.count,):
             raise ValueError(f"parameter of shape {v.shape}: must be one number, or one an agent ({self.count},)")
         return np.asarray(v[self.agents][:, None])
