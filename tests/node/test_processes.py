@@ -101,7 +101,7 @@ def test_chaos_with_secure_noise_spends_nothing_twice(tmp_path):
                 entries = ledger.entries(name)
                 assert [e.round for e in entries] == list(range(1, 41)) and len({e.run for e in entries}) == 1
                 assert 0 < ledger.spent(name) <= 20.0 and ledger.balance(name).held == 0
-                assert village.model(name)["spent_epsilon"] == pytest.approx(ledger.spent(name))
+                assert village.model(name).origin["population_epsilon"] == pytest.approx(ledger.spent(name))
 
 
 def test_two_nodes_killed_at_once(tmp_path):
@@ -199,7 +199,7 @@ def test_a_silent_neighbour_ends_the_run_with_the_model_so_far(tmp_path):
         status = village.status("birch")
         assert status["state"] == "stopped" and "no answer from ash for 3 s" in status["reason"]
         model = village.model("birch")
-        assert 10 <= model["round"] == status["round"] < 2000 and np.all(np.isfinite(model["coefficients"]))
+        assert 10 <= model.origin["round"] == status["round"] < 2000 and np.all(np.isfinite(model.coefficients))
 
 
 def test_sigterm_ends_cleanly_and_the_run_resumes(tmp_path):

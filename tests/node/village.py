@@ -158,7 +158,7 @@ class Village:
         return export(self.folder / name, self.run_folder(name))
 
     def models(self):
-        return np.array([self.model(name)["coefficients"] for name in NAMES])
+        return np.array([self.model(name).coefficients.ravel() for name in NAMES])
 
     def check_messages(self):
         """Every message anyone received is in its sender's journal, byte for byte, and there once; how many."""
@@ -175,6 +175,38 @@ class Village:
                         assert sent[sender, t] == frame
                         compared += 1
         return compared
+
+
+class Crowd:
+    """Processes of nodes that a test sets up by commands; all read `federation.toml` in the folder."""
+
+    def __init__(self, folder, names):
+        self.folder, self.names, self.jobs = Path(folder), names, {}
+        ports = free_ports(len(names))
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
+
+    def start(self, *names, data, unproven=True):
+        for name in names or self.names:
+            arguments = [
+                "node", "run", "--federation", str(self.folder / "federation.toml"), "--data", str(data[name]),
+                "--home", str(self.folder / name), "--ledger", str(self.folder / name / "ledger.sqlite"),
+                *(["--allow-unproven"] if unproven else []),
+            ]  # fmt: skip
+            self.jobs[name] = nursery.start(arguments, self.folder / f"{name}.log")
+
+    @property
+    def federation(self):
+        return federations.load(self.folder / "federation.toml")
+
+    def rounds_sent(self, name):
+        federation = self.federation
+        folder = run_folder(self.folder / name, federation)
+        with suppress(FileNotFoundError), Journal(folder, federation.digest, write=False) as journal:
+            return journal.last(federation.cards[name].digest)
+        return 0
+
+    kill, join, close, log, passes = Village.kill, Village.join, Village.close, Village.log, Village.passes
+    __enter__, __exit__ = Village.__enter__, Village.__exit__
 
 
 def wait_for(condition, seconds=60.0, pause=0.02):

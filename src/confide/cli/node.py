@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ node = typer.Typer(
 Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 HERE = Path(".confide")
+COLUMNS = 80
 
 
 @node.command()
@@ -45,6 +47,49 @@ def init(
         return
     typer.echo((home / CARD).read_text(), nl=False)
     typer.echo(f"\nThe card above is in {home / CARD}: hand it to the neighbours. The key stays in {home}.", err=True)
+
+
+@node.command()
+def ingest(
+    records: Annotated[Path, typer.Argument(metavar="RECORDS", help="Of `confide randomize`, by line; '-' is stdin.")],
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The agreed schema.")],
+    task: Annotated[str, typer.Option(metavar="NAME", help="What the labels are collected for.")],
+    epsilon_range: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The ε a person may choose.")],
+    home: Home = HERE,
+    json: Json = False,
+) -> None:
+    """Check people's randomised records and store them for training.
+
+    They go to records/TASK.db in the node's folder, which only grows: task, schema and range are fixed by the first
+    call, and a person is stored once. What does not fit is named by line and field, without a value, and left out; the
+    exit code is then 1. `confide node run --data` takes the store.
+
+    Example: confide node ingest records.jsonl --schema schema.toml --task flu --epsilon-range 0.5 8 --home mercy
+    """
+    import sys
+    from contextlib import nullcontext
+
+    from confide.node.ingest import RecordStore, lines
+    from confide.node.ingest import ingest as take
+    from confide.problem.schema import Schema
+
+    if not re.fullmatch(r"\w[\w.-]{0,99}", task):
+        raise ValueError(f"--task {task!r}: must be letters, digits, '_', '-' and '.', as it names a file")
+    agreed, path = Schema.load(schema), home / "records" / f"{task}.db"
+    with nullcontext(sys.stdin.buffer) if str(records) == "-" else records.open("rb") as file:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with RecordStore(path, agreed, task, epsilon_range) as store:
+            receipt, total = take(lines(file), store), len(store)
+    if json:
+        refused = [{"line": line, "what": what} for line, what in receipt.refused]
+        said = {"store": str(path), "records": total, **receipt._asdict(), "refused": refused}
+        typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))
+    else:
+        for line, what in receipt.refused:
+            typer.echo(f"line {line}: {what}")
+        counts = f"{receipt.stored} stored, {receipt.repeated} there already, {len(receipt.refused)} refused"
+        typer.echo(f"{counts}; {total} records are in {path}")
+    raise typer.Exit(1 if receipt.refused else 0)
 
 
 @node.command()
@@ -113,11 +158,11 @@ def model(
     folders = runs(home)
     if not folders:
         raise ValueError(f"{home}: no run yet, so there is no model")
-    text = jsonlib.dumps(export(home, folders[0]), ensure_ascii=False, indent=2)
+    found = export(home, folders[0])
     if output is None:
-        typer.echo(text)
+        typer.echo(found.to_json())
         return
-    output.write_text(text + "\n", encoding="utf-8")
+    found.save(output)
     typer.echo(jsonlib.dumps({"model": str(output)}) if json else f"The model is in {output}")
 
 
@@ -135,7 +180,9 @@ def runs(home: Path) -> list[Path]:
 
 
 def lines(status: dict[str, Any]) -> list[str]:
-    """A status as people read it; at most 80 columns but for reasons."""
+    """A status as people read it, in 80 columns."""
+    from textwrap import wrap
+
     out = [
         f"{status['node']} in {status['federation']} ({status['run']}): {status['state']}, "
         f"round {status['round']} of {status['rounds']}",
@@ -148,7 +195,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         out.append(f"  distance to the neighbours {status['consensus_distance']:.2g} of the message's length")
     for name, one in status["neighbours"].items():
         out.append(f"  {name:<20} {'up' if one['up'] else 'down'}" + (f"  {one['trouble']}" if one["trouble"] else ""))
-    return out
+    return [part for line in out for part in wrap(line, COLUMNS, subsequent_indent="    ")]
 
 
 class view:

@@ -88,6 +88,9 @@ class _Encoder:
         if label.kind == "real":
             values, missing = numbers(self.columns[label.name], marks)
             self.blame(np.isnan(values) & ~missing, label.name, NO_NUMBER)
+            assert label.low is not None and label.high is not None
+            out = (values < label.low) | (values > label.high)
+            self.clipped += [Flaw(int(i), label.name, OUTSIDE) for i in np.flatnonzero(out)]
             y = scaled(values, label)
         else:
             code, missing = codes(self.columns[label.name], label.values, marks)

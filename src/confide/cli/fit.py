@@ -1,0 +1,235 @@
+"""`confide fit`: a private joint model from one file in which every row names its party."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from confide.learning import Learned, Rows, Settings
+    from confide.model import Model
+    from confide.problem.schema import Schema
+
+MODELS = "logistic, svc, ridge, lasso, elastic-net, huber, quantile"
+HERE = Path("model.json")
+GRAPHS = ("ring", "complete", "star", "path")
+
+
+def fit(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV with a header, or Parquet.")],
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The public schema of its columns.")],
+    epsilon: Annotated[float, typer.Option(help="Total ε of every row.")],
+    delta: Annotated[float, typer.Option(help="Total δ.")] = 1e-5,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="What to learn; else the schema's.")] = None,
+    group: Annotated[str | None, typer.Option(metavar="COLUMN", help="The party; else the schema's.")] = None,
+    parties: Annotated[int | None, typer.Option(min=2, help="Split rows evenly, if no column says whose.")] = None,
+    model: Annotated[str | None, typer.Option(help=f"{MODELS}.", show_default="logistic; ridge for numbers")] = None,
+    graph: Annotated[str, typer.Option(help=f"{', '.join(GRAPHS)}.")] = "ring",
+    rounds: Annotated[int | None, typer.Option(min=1, help="Messages a party sends.", show_default="chosen")] = None,
+    penalty: Annotated[float | None, typer.Option(help="Strength of the penalty.")] = None,
+    quantile: Annotated[float | None, typer.Option(help="Of model quantile.", show_default="0.5")] = None,
+    width: Annotated[float | None, typer.Option(help="Of model huber, in the label's unit.")] = None,
+    algorithm: Annotated[str, typer.Option(help="auto, or a method of `confide algorithms`.")] = "auto",
+    set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Its parameter; repeat.")] = None,
+    allow_unproven: Annotated[bool, typer.Option("--allow-unproven", help="Run what is not proven.")] = False,
+    ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="Charge this ledger first.")] = None,
+    population: Annotated[str | None, typer.Option(metavar="NAME", help="Whose budget in the ledger pays.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Total ε of that population, set once.")] = None,
+    clip: Annotated[bool, typer.Option("--clip", help="Values outside their range count as its end.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seeded noise: a simulation, protects nobody.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model, a new file.")] = HERE,
+    run: Annotated[Path | None, typer.Option(metavar="FILE", help="Also the run, for `confide report`.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Learn a private joint model from a file whose rows belong to several parties.
+
+    Runs every party on this machine, with secure noise. The file must fit the schema: the first row that does not is
+    refused by line and column, before any training. No score is printed: one computed from these rows would be a
+    release. Ctrl-C leaves no file; what a ledger was charged stays charged.
+
+    Example: confide fit data.csv --schema schema.toml --label income --group hospital --epsilon 1
+    """
+    from confide.cli.progress import bar
+    from confide.cli.table import agreed, read_rows
+    from confide.files import check_new
+    from confide.learning import Settings, check_model, learn, usual
+
+    check_new(out, "--out")
+    if run is not None:
+        check_new(run, "--run")
+        if run.absolute() == out.absolute():
+            raise ValueError(f"--run {run}: must be another file than --out")
+    known, notes = agreed(schema, label, group)
+    check_owner(known, parties)
+    kind = known.label.kind
+    model = usual(kind) if model is None else model
+    check_model(model, kind, known.label.name)
+    settings = Settings(
+        model, epsilon, delta, checked_graph(graph), rounds if algorithm == "auto" else None,
+        method(algorithm, rounds, set or []), penalty, only(model, "quantile", quantile),
+        in_half_ranges(only(model, "huber", width, "--width"), known), seed, ledger, population, allow_unproven,
+    )  # fmt: skip
+    check_budget(settings, budget)
+    rows = read_rows(data, known, clip, parties)
+    open_budget(settings, budget)
+    with bar("training", "rounds") as watch:
+        try:
+            learned = learn(rows, settings, watch)
+        except ValueError as error:  # in the words of the command line
+            raise type(error)(str(error).replace("allow_unproven=True", "--allow-unproven")) from None
+    made = learned.model(known)
+    if run is not None:
+        save_run(learned, known, run)
+    made.save(out)
+    if json:
+        typer.echo(jsonlib.dumps(document(made, learned, rows, out, run, notes), ensure_ascii=False, indent=2))
+    else:
+        show(made, learned, rows, out, run, notes)
+
+
+# --- what was asked for -----------------------------------------------------------------------------------------------
+
+def check_owner(schema: Schema, parties: int | None) -> None:
+    """Either a column or --parties says whose a row is."""
+    if schema.group is None and parties is None:
+        raise ValueError("whose is a row? give --group COLUMN, or --parties N to split the rows evenly")
+    if schema.group is not None and parties is not None:
+        raise ValueError(f"--parties: column {schema.group.name!r} says whose a row is, leave it out")
+
+
+def checked_graph(graph: str) -> str:
+    if graph not in GRAPHS:
+        raise ValueError(f"--graph {graph}: must be one of {', '.join(GRAPHS)}")
+    return graph
+
+
+def only(model: str, owner: str, value: float | None, option: str = "--quantile") -> float | None:
+    if value is not None and model != owner:
+        raise ValueError(f"{option}: is for --model {owner}, this one is {model}")
+    return value
+
+
+def in_half_ranges(width: float | None, schema: Schema) -> float | None:
+    """Encoded labels are -1 to 1."""
+    if width is None:
+        return None
+    assert schema.label.low is not None and schema.label.high is not None
+    return 2 * width / (schema.label.high - schema.label.low)
+
+
+def method(name: str, rounds: int | None, settings: list[str]) -> Any:
+    """ "auto", or a method with its parameters; its noise is calibrated later."""
+    if name == "auto":
+        if settings:
+            raise ValueError("--set: is for a method named by --algorithm, auto chooses its own")
+        return name
+    from dataclasses import fields
+
+    from confide.algorithms import REGISTRY
+    from confide.cli.federation import pairs
+
+    if name not in REGISTRY:
+        raise ValueError(f"--algorithm {name}: must be auto or one of {', '.join(REGISTRY)}")
+    given = {**pairs(settings), **({} if rounds is None else {"rounds": rounds})}
+    names = [f.name for f in fields(REGISTRY[name])]
+    if unknown := [key for key in given if key not in names]:
+        raise ValueError(f"--set {unknown[0]}: {name} has {', '.join(names)}")
+    try:
+        return REGISTRY[name](**given)
+    except TypeError as error:
+        raise ValueError(f"--set: {name}: {error}") from None
+
+
+def check_budget(settings: Settings, budget: float | None) -> None:
+    """What can be said about the budget before a row is read."""
+    from confide.privacy.budget import limit
+
+    limit(settings.epsilon, settings.delta)  # one line for ε or δ out of range
+    if budget is not None:
+        limit(budget, settings.delta)
+    if settings.ledger is None:
+        for option, value in (("--population", settings.population), ("--budget", budget)):
+            if value is not None:
+                raise ValueError(f"{option}: is for a ledger, give --ledger FILE too")
+        return
+    if settings.seed is not None:
+        raise ValueError("--seed: a ledger pays for secure noise only, leave out one of them")
+    if settings.population is None:
+        raise ValueError("--ledger: give --population, your own name for the people in the data")
+    if not settings.ledger.exists() and budget is None:
+        raise ValueError(f"--ledger {settings.ledger}: no such file; --budget E makes it and sets the total")
+
+
+def open_budget(settings: Settings, budget: float | None) -> None:
+    """Set the population's total once; later fits only spend it."""
+    if settings.ledger is None:
+        return
+    from confide.privacy.ledger import Ledger
+
+    with Ledger(settings.ledger) as book:
+        assert settings.population is not None
+        if settings.population in book.populations():
+            if budget is not None:
+                book.open_population(settings.population, budget, settings.delta)  # the same again, or one line
+        elif budget is None:
+            raise ValueError(f"--population {settings.population!r}: has no budget yet; --budget E sets its total")
+        else:
+            book.open_population(settings.population, budget, settings.delta)
+
+
+def save_run(learned: Learned, schema: Schema, path: Path) -> None:
+    try:
+        learned.run(schema).save(path)
+    finally:
+        path.with_name(path.name + ".part").unlink(missing_ok=True)  # after Ctrl-C
+
+
+# --- what came out ----------------------------------------------------------------------------------------------------
+
+def document(model: Model, learned: Learned, rows: Rows, out: Path, run: Path | None, notes: list[str]
+             ) -> dict[str, Any]:  # fmt: skip
+    table = model.to_dict()
+    return {
+        "model": str(out), "run": None if run is None else str(run), "notes": notes,
+        "parties": dict(zip(rows.names, rows.sizes.tolist(), strict=True)), "rows": len(rows.y),
+        "features": len(model.features), "estimator": model.origin["estimator"],
+        "simulated": model.origin["simulated"], "privacy": table["privacy"], "bytes_sent": learned.bytes_sent,
+        "seconds": learned.seconds,
+    }  # fmt: skip
+
+
+def show(model: Model, learned: Learned, rows: Rows, out: Path, run: Path | None, notes: list[str]) -> None:
+    """At most 80 columns a line but for paths, which stay whole."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    spent, paid, console = learned.spent, model.privacy, Console(highlight=False)
+    simulated = bool(model.origin["simulated"])
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    label = model.schema.label.name if model.schema is not None else ""
+    lines = [
+        ("model", f"{model.origin['estimator']} of {label!r} on {len(model.features)} features"),
+        *(("note", note) for note in notes),
+        ("parties", "; ".join(f"{n} {size:,}" for n, size in zip(rows.names, rows.sizes, strict=True))),
+        ("rows", f"{len(rows.y):,}"),
+        ("method", f"{spent.method}, {len(rows.names)} parties, {spent.rounds} rounds"),
+        ("sent", f"{learned.bytes_sent / 1000:,.0f} kB in {learned.seconds:.1f} s"),
+        ("ε spent", "no bound: nothing is protected" if paid.epsilon is None else
+                    f"{paid.epsilon:.4g} at δ={paid.delta:g}, each row (exact {paid.exact_epsilon:.4g})"
+                    + (", if the noise were secure" if simulated else "")),
+        ("guarantee", str(spent.guarantee)),
+        *(("not covered" if i == 0 else "", text) for i, text in enumerate(learned.not_covered)),
+    ]  # fmt: skip
+    for name, text in lines:
+        table.add_row(name, escape(text))
+    console.print(table)
+    if simulated:
+        console.print("[bold yellow]A simulation: its noise is seeded and protects nobody. Do not release it.[/]")
+    console.print(f"\nThe model is in {out}" + (f", the run in {run}" if run is not None else ""), soft_wrap=True,
+                  markup=False)  # fmt: skip

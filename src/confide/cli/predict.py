@@ -1,0 +1,117 @@
+"""`confide predict`: what a model file says about the rows of a file."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from confide.model import Model
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Of `confide fit` or `confide node model`.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV with a header, or Parquet.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new CSV file.",
+                                                show_default="printed")] = None,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Also of each class.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of CSV.")] = False,
+) -> None:  # fmt: skip
+    """Predict the label of every row of a file.
+
+    The file must fit the schema in the model; its label and its party may be missing and are not read. A row that does
+    not fit is refused by line and column, and nothing is written. Rows are numbered from 1. A model of plain numbers,
+    without a schema, takes a CSV without a header. Predictions are as private as the rows they are for.
+
+    Example: confide predict model.json new.csv --output predictions.csv --probabilities
+    """
+    from confide.files import OWNER_ONLY, check_new, write_whole
+    from confide.model import Model
+
+    if output is not None:
+        check_new(output, "--output")
+    found = Model.load(model)
+    X = rows_of(data, found)
+    answers = found.predict(X)
+    chances = found.probabilities(X).tolist() if probabilities else None
+    text = table(found, answers, chances)
+    if output is not None:
+        write_whole(output, text.encode(), OWNER_ONLY)
+    if json:
+        typer.echo(jsonlib.dumps(document(found, model, answers, chances, output), ensure_ascii=False, indent=2))
+    elif output is None:
+        typer.echo(text, nl=False)
+    else:
+        typer.echo(f"{len(answers):,} predictions are in {output}")
+        typer.echo(cost(found), err=True)
+
+
+def rows_of(data: Path, model: Model) -> Any:
+    if model.schema is not None:
+        from confide.cli.table import read_features
+
+        return read_features(data, model.schema)
+    return plain_numbers(data, len(model.features))
+
+
+def plain_numbers(path: Path, features: int) -> Any:
+    """Rows of `features` numbers, or one more: the label, which is left out."""
+    import csv
+
+    import numpy as np
+
+    from confide.problem.columns import number
+
+    rows: list[list[float]] = []
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            for record in reader:
+                where = f"{path}, line {reader.line_num}"
+                if not record:
+                    continue
+                if len(record) not in (features, features + 1):
+                    raise ValueError(f"{where}: {len(record)} fields, the model takes {features}, and a label or none")
+                rows.append([number(field.strip()) for field in record[:features]])
+                for j, value in enumerate(rows[-1]):
+                    if not np.isfinite(value):
+                        raise ValueError(f"{where}, column {j + 1}: not a number")
+        except csv.Error:
+            raise ValueError(f"{path}, line {reader.line_num}: unreadable") from None
+    if not rows:
+        raise ValueError(f"{path}: an empty file")
+    return np.array(rows)
+
+
+def table(model: Model, answers: list[Any], chances: list[list[float]] | None) -> str:
+    """CSV; numbers so that they read back the same."""
+    import csv
+    import io
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    classes = [f"probability of {c}" for c in model.classes or ()] if chances is not None else []
+    writer.writerow(["row", "prediction", *classes])
+    for i, answer in enumerate(answers):
+        writer.writerow([i + 1, answer, *(chances[i] if chances is not None else ())])
+    return buffer.getvalue()
+
+
+def document(model: Model, source: Path, answers: list[Any], chances: list[list[float]] | None, output: Path | None
+             ) -> dict[str, Any]:  # fmt: skip
+    label = None if model.schema is None else model.schema.label.name
+    return {
+        "model": str(source), "label": label, "classes": None if model.classes is None else [*model.classes],
+        "rows": len(answers), "predictions": answers,
+        **({} if chances is None else {"probabilities": chances}),
+        "output": None if output is None else str(output), "privacy": model.privacy.to_dict(),
+    }  # fmt: skip
+
+
+def cost(model: Model) -> str:
+    spent = model.privacy
+    total = "" if spent.epsilon is None else f"cost each row ε={spent.epsilon:.4g} at δ={spent.delta:g}; "
+    return f"The model {total}guarantee {spent.guarantee}"

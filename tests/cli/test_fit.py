@@ -1,0 +1,375 @@
+"""`confide fit` and `confide predict` as a user meets them: from a file to a model to predictions, and bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from typer.testing import CliRunner
+
+import confide
+from confide.cli import app
+from confide.privacy.ledger import Ledger
+
+PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]
+SCHEMA = """
+[label]
+name = "income"
+kind = "binary"
+values = ["low", "high"]
+[group]
+name = "hospital"
+values = ["mercy", "north", "lake"]
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+[columns.hours]
+kind = "numeric"
+low = 0
+high = 80
+outside = "invalid"
+[columns.job]
+kind = "category"
+categories = ["cook", "clerk", "nurse"]
+"""
+HEAD = "age,hours,job,hospital,income"
+
+
+def table(rows: int = 3000, seed: int = 0) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(rows):
+        age, hours = int(rng.integers(18, 90)), int(rng.integers(0, 81))
+        job = str(rng.choice(["cook", "clerk", "nurse"]))
+        high = (age - 54) / 12 + (hours - 40) / 15 + (job == "nurse") - 0.3 + rng.logistic() > 0
+        site = str(rng.choice(["mercy", "north", "lake"], p=[0.5, 0.3, 0.2]))
+        out.append([str(age), str(hours), job, site, "high" if high else "low"])
+    return out
+
+
+def encoded(rows: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
+    """By hand: ranges to -1..1, 0/1 for categories, rows no longer than 1."""
+    X = np.array([[float(r[0]) / 50 - 1, float(r[1]) / 40 - 1, *(r[2] == c for c in ("cook", "clerk", "nurse"))]
+                  for r in rows], float)  # fmt: skip
+    return X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True)), np.array([r[4] for r in rows])
+
+
+def write(path: Path, rows: list[list[str]], head: str = HEAD) -> Path:
+    path.write_text("\n".join([head, *(",".join(row) for row in rows)]) + "\n")
+    return path
+
+
+def run(*args: object) -> tuple[int, str, str]:
+    out = CliRunner().invoke(app, [str(a) for a in args])
+    if out.exception and not isinstance(out.exception, SystemExit):
+        raise out.exception
+    return out.exit_code, out.stdout, out.stderr
+
+
+def program(*args: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, 80 columns wide."""
+    return subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, text=True, check=False, cwd=cwd,
+                          env={**os.environ, "COLUMNS": "80"})  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    write(tmp_path / "data.csv", table())
+    return tmp_path
+
+
+def fit(home: Path, *extra: object, data: str = "data.csv", schema: str = "schema.toml") -> tuple[int, str, str]:
+    given = [] if "--epsilon" in extra else ["--epsilon", "1"]
+    return run("fit", home / data, "--schema", home / schema, "--out", home / "model.json", *given, *extra)
+
+
+# --- what it does -----------------------------------------------------------------------------------------------------
+
+def test_the_issues_command_with_secure_noise(home: Path) -> None:
+    out = program("fit", "data.csv", "--schema", "schema.toml", "--label", "income", "--group", "hospital", "--epsilon",
+                  "1", "--rounds", "30", "--run", "run.npz", cwd=home)  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    assert max(map(len, out.stdout.splitlines())) <= 80
+    for said in ("mercy 1,", "rows         3,000", "CDPADMM", "30 rounds", "1 at δ=1e-05", "proven", "not covered",
+                 "whether a person is in the data", "selection not covered", "model.json", "run.npz"):  # fmt: skip
+        assert said in out.stdout
+    assert sorted(p.name for p in home.iterdir()) == ["data.csv", "model.json", "run.npz", "schema.toml"]
+    model = json.loads((home / "model.json").read_text())
+    assert model["privacy"]["guarantee"] == "proven" and 0.9 < model["privacy"]["epsilon"] <= 1.0
+    assert model["features"] == ["age", "hours", "job=cook", "job=clerk", "job=nurse"]
+    saved = confide.load_run(home / "run.npz")
+    assert saved.rounds == 30 and saved.estimates.shape == (1, 3, 6) and not saved.privacy.simulated
+    assert saved.privacy.epsilon(1e-5) == pytest.approx(model["privacy"]["exact_epsilon"])
+    paid = [event for now in saved.privacy.charged or [] for event in now]
+    assert np.max(confide.privacy.epsilon(paid, 1e-5)) == pytest.approx(model["privacy"]["epsilon"])
+    assert saved.setting is not None and saved.setting.agents == ("mercy", "north", "lake")
+    assert saved.setting.features == (*model["features"],) and saved.setting.classes == ("low", "high")
+    np.testing.assert_allclose(saved.model[0], [*model["coefficients"][0], *model["intercept"]], rtol=1e-12)
+    assert saved.bytes_sent == 30 * 6 * 6 * 8  # rounds, links both ways, numbers, bytes
+
+
+def test_large_epsilon_approaches_scikit_learn(home: Path) -> None:
+    code, out, err = fit(home, "--epsilon", 100, "--seed", 0, "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert said["simulated"] and said["privacy"]["guarantee"] == "none" and sum(said["parties"].values()) == 3000
+    fresh = table(4000, seed=1)
+    write(home / "fresh.csv", [row[:3] for row in fresh], "age,hours,job")  # neither label nor group
+    code, out, err = run("predict", home / "model.json", home / "fresh.csv", "--json")
+    assert code == 0, err
+    X, y = encoded(table())
+    oracle = LogisticRegression(C=1e3).fit(X, y)
+    test_X, test_y = encoded(fresh)
+    ours = np.mean(np.array(json.loads(out)["predictions"]) == test_y)
+    best = oracle.score(test_X, test_y)
+    assert best > 0.78 and ours > best - 0.01
+
+
+def test_predictions_equal_scikit_learn_on_the_same_coefficients(home: Path) -> None:
+    assert fit(home, "--seed", 1)[0] == 0
+    code, out, _ = run("predict", home / "model.json", home / "data.csv", "--output", home / "out.csv",
+                       "--probabilities")  # fmt: skip
+    assert code == 0 and "3,000 predictions" in out
+    model = json.loads((home / "model.json").read_text())
+    oracle = LogisticRegression()
+    oracle.classes_ = np.array(["low", "high"])
+    oracle.coef_, oracle.intercept_ = np.array(model["coefficients"]), np.array(model["intercept"])
+    X, _ = encoded(table())
+    head, *lines = (home / "out.csv").read_text().splitlines()
+    fields = [line.split(",") for line in lines]
+    assert head == "row,prediction,probability of low,probability of high"
+    assert [f[0] for f in fields] == [str(i) for i in range(1, 3001)]
+    assert [f[1] for f in fields] == oracle.predict(X).tolist()
+    np.testing.assert_allclose(np.array([f[2:] for f in fields], float), oracle.predict_proba(X), rtol=1e-9)
+    assert (home / "out.csv").stat().st_mode & 0o777 == 0o600  # as private as the rows
+    assert run("predict", home / "model.json", home / "data.csv")[1].splitlines()[1].startswith("1,")
+
+
+def test_another_column_of_the_schema_may_be_the_label(home: Path) -> None:
+    code, out, err = fit(home, "--label", "age", "--epsilon", 50, "--seed", 0, "--model", "ridge")
+    assert code == 0 and "'income'" in out and "is not read" in out, err
+    rows = table()
+    _, out, _ = run("predict", home / "model.json", home / "data.csv", "--json")
+    X = np.array([[float(r[1]) / 40 - 1, *(r[2] == c for c in ("cook", "clerk", "nurse"))] for r in rows])
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    age = np.array([float(r[0]) for r in rows])
+    oracle = Ridge(alpha=1e-3).fit(X, age).predict(X)
+    assert np.sqrt(np.mean((np.array(json.loads(out)["predictions"]) - oracle) ** 2)) < 2.5  # years, of a spread of 21
+
+
+@pytest.mark.parametrize("model", ["svc", "huber", "quantile", "lasso", "elastic-net"])
+def test_every_model_learns(home: Path, model: str) -> None:
+    label = ("--label", "income") if model == "svc" else ("--label", "age")
+    code, _, err = fit(home, "--model", model, "--seed", 0, *label)
+    assert code == 0, err
+    assert run("predict", home / "model.json", home / "data.csv")[0] == 0
+
+
+def test_a_ledger_pays_first_and_refuses_the_second(home: Path) -> None:
+    pay = ("--ledger", home / "ledger.sqlite", "--population", "patients", "--rounds", 20)
+    code, _, err = fit(home, *pay)
+    assert code == 2 and "--budget" in err and not (home / "ledger.sqlite").exists()
+    assert fit(home, *pay, "--budget", 1.2)[0] == 0
+    (home / "model.json").unlink()
+    with Ledger(home / "ledger.sqlite") as ledger:
+        assert 0.9 < ledger.spent("patients") <= 1.0
+    code, _, err = fit(home, *pay)
+    assert code == 2 and err.count("\n") == 1 and "left" in err and not (home / "model.json").exists()
+
+
+def test_a_named_method_and_parties_without_a_column(home: Path) -> None:
+    text = SCHEMA.replace('[group]\nname = "hospital"\nvalues = ["mercy", "north", "lake"]\n', "")
+    (home / "plain.toml").write_text(text + '[columns.hospital]\nkind = "ignore"\n')
+    method = ("--algorithm", "DPSGD", "--set", "step=2", "--set", "clip=1", "--rounds", 25)
+    code, out, err = fit(home, "--parties", 4, *method, "--json", "--seed", 0, schema="plain.toml")
+    said = json.loads(out)
+    assert code == 0 and said["privacy"]["method"] == "DPSGD" and said["privacy"]["rounds"] == 25, err
+    assert [*said["parties"].values()] == [750] * 4
+
+
+def test_without_a_bound_the_file_says_so(home: Path) -> None:
+    code, out, err = fit(home, "--algorithm", "ADMM", "--rounds", 5, "--allow-unproven")
+    assert code == 0 and "no bound: nothing is protected" in out, err
+    assert json.loads((home / "model.json").read_text())["privacy"]["epsilon"] is None
+    assert run("predict", home / "model.json", home / "data.csv")[0] == 0
+
+
+def test_parquet_and_csv_give_the_same_model(home: Path) -> None:
+    polars = pytest.importorskip("polars")
+    polars.read_csv(home / "data.csv").write_parquet(home / "data.parquet")
+    models = []
+    for name in ("data.csv", "data.parquet"):
+        assert fit(home, "--seed", 4, data=name)[0] == 0
+        models.append(json.loads((home / "model.json").read_text()))
+        (home / "model.json").unlink()
+    assert models[0] == models[1]
+
+
+# --- bad input: one line with file, row and column, nothing written ---------------------------------------------------
+
+def at(row: int, column: int, value: str) -> Callable[[list[list[str]]], Any]:
+    def edit(rows: list[list[str]]) -> None:
+        rows[row][column] = value
+
+    return edit
+
+
+def in_lake(column: int, value: str) -> Callable[[list[list[str]]], Any]:
+    def edit(rows: list[list[str]]) -> None:
+        for row in rows:
+            if row[3] == "lake":
+                row[column] = value
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (at(3, 2, "SECRET"), ", line 5, column 'job': not one of the declared categories"),
+        (at(0, 0, "130"), ", line 2, column 'age': outside the declared range"),
+        (at(9, 1, "99"), ", line 11, column 'hours': outside the declared range"),
+        (at(2999, 4, "SECRET"), ", line 3001, column 'income': not one of the label's declared values"),
+        (at(7, 0, "SECRET"), ", line 9, column 'age': not a number"),
+        (at(7, 0, ""), ", line 9, column 'age': missing"),
+        (at(7, 4, ""), ", line 9, column 'income': missing"),
+        (at(7, 3, "SECRET"), ", line 9, column 'hospital': not one of the declared parties"),
+        (lambda rows: rows[5].append("SECRET"), ", line 7: 6 fields, the header has 5"),
+        (in_lake(4, "low"), "column 'income': all rows of 'lake'"),
+        (in_lake(3, "north"), "column 'hospital': no row of 'lake'"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_one_line_and_nothing_is_written(home: Path, edit: Any, named: str) -> None:
+    rows = table()
+    edit(rows)
+    path = write(home / "data.csv", rows)
+    before = sorted(p.name for p in home.iterdir())
+    code, out, err = fit(home, "--run", home / "run.npz")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert err.startswith(f"confide: {path}") and named in err and "SECRET" not in err
+    assert sorted(p.name for p in home.iterdir()) == before
+
+
+def test_the_line_of_a_group_with_one_class_is_its_first_row(home: Path) -> None:
+    rows = [r for r in table() if r[3] != "lake" or r[4] == "high"]
+    first = next(i for i, r in enumerate(rows) if r[3] == "lake") + 2
+    write(home / "data.csv", rows)
+    assert f", line {first} on, column 'income': all rows of 'lake' have one class" in fit(home)[2]
+
+
+def test_one_party_is_refused(home: Path) -> None:
+    (home / "schema.toml").write_text(SCHEMA.replace('["mercy", "north", "lake"]', '["mercy"]'))
+    write(home / "data.csv", [[*row[:3], "mercy", row[4]] for row in table(50)])
+    code, _, err = fit(home)
+    assert code == 2 and "column 'hospital': 1 party, 'mercy'" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "an empty file"), (HEAD + "\n", "no rows below the header"),
+        (HEAD + ",id\n1,2,cook,lake,low,7\n", ", line 1: column 6 is not in the schema"),
+        ("age,job,hospital,income\n1,cook,lake,low\n", "no column 'hours'"),
+        ("age,age,job,hospital,income\n", "columns 1 and 2 of the header have the same name"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_one_line(home: Path, text: str, named: str) -> None:
+    (home / "bad.csv").write_text(text)
+    code, out, err = fit(home, data="bad.csv")
+    assert code == 2 and out == "" and err.count("\n") == 1 and str(home / "bad.csv") in err and named in err
+    assert not (home / "model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "named"),
+    [
+        (["--label", "wealth"], "--label 'wealth': no such column"), (["--group", "age"], "declare the parties"),
+        (["--label", "job", "--group", "job"], "can't be both"), (["--model", "ridge"], "'income' is not a number"),
+        (["--label", "age", "--model", "logistic"], "'age' is a number"), (["--model", "tree"], "--model tree"),
+        (["--graph", "cube"], "--graph cube"), (["--epsilon", "-1"], "epsilon"), (["--epsilon", "nan"], "epsilon"),
+        (["--delta", "2"], "delta"), (["--quantile", "0.5"], "--model quantile"), (["--parties", "3"], "--parties"),
+        (["--algorithm", "Nosuch"], "--algorithm Nosuch"), (["--algorithm", "ADMM"], "--allow-unproven"),
+        (["--algorithm", "DPSGD", "--set", "depth=1"], "--set depth"), (["--set", "clip=1"], "--set"),
+        (["--budget", "3"], "--ledger"), (["--population", "x"], "--ledger"),
+        (["--schema", "nosuch.toml"], "nosuch.toml: No such file"), (["--out", "nosuch/m.json"], "not a folder"),
+    ],
+)  # fmt: skip
+def test_a_bad_option_is_one_line(home: Path, extra: list[str], named: str) -> None:
+    code, out, err = fit(home, *extra)
+    assert code == 2 and out == "" and err.count("\n") == 1 and named in err
+    assert sorted(p.name for p in home.iterdir()) == ["data.csv", "schema.toml"]
+
+
+def test_no_file_is_overwritten(home: Path) -> None:
+    (home / "model.json").write_text("precious")
+    code, _, err = fit(home)
+    assert code == 2 and "exists already" in err and (home / "model.json").read_text() == "precious"
+
+
+def test_clip_takes_the_nearer_end(home: Path) -> None:
+    rows = table()
+    rows[0][0] = "130"
+    write(home / "data.csv", rows)
+    assert fit(home, "--clip", "--seed", 0)[0] == 0
+    far = json.loads((home / "model.json").read_text())["coefficients"]
+    (home / "model.json").unlink()
+    rows[0][0] = "100"
+    write(home / "data.csv", rows)
+    assert fit(home, "--seed", 0)[0] == 0
+    assert json.loads((home / "model.json").read_text())["coefficients"] == far
+
+
+def test_predict_refuses_by_line_and_column(home: Path) -> None:
+    assert fit(home, "--seed", 0)[0] == 0
+    for text, named in (
+        ("age,hours,job\n1,2,SECRET\n", "line 2, column 'job'"),
+        ("age,hours,job\n1,99,cook\n", "line 2, column 'hours'"),
+        ("age,hours,job,x\n1,2,cook,3\n", "line 1: column 4"), ("age,hours\n1,2\n", "no column 'job'"), ("", "empty"),
+    ):  # fmt: skip
+        (home / "new.csv").write_text(text)
+        code, out, err = run("predict", home / "model.json", home / "new.csv", "-o", home / "out.csv")
+        assert code == 2 and out == "" and err.count("\n") == 1 and named in err and "SECRET" not in err
+        assert str(home / "new.csv") in err and not (home / "out.csv").exists()
+
+
+# --- a real terminal --------------------------------------------------------------------------------------------------
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_nothing(home: Path) -> None:
+    write(home / "data.csv", table(20_000))
+    before = sorted(p.name for p in home.iterdir())
+    job = subprocess.Popen(
+        [*PROGRAM, "fit", "data.csv", "--schema", "schema.toml", "--epsilon", "1", "--rounds", "100000",
+         "--run", "run.npz"],
+        cwd=home, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    time.sleep(8)
+    assert job.poll() is None
+    job.send_signal(signal.SIGINT)
+    stdout, stderr = job.communicate(timeout=60)
+    assert job.returncode == 130 and stdout == "" and stderr.splitlines()[-1] == "confide: interrupted"
+    assert "Traceback" not in stderr and sorted(p.name for p in home.iterdir()) == before
+
+
+@pytest.mark.parametrize(("words", "offered"), [("confide pl", "plan"), ("confide pre", "predict"),
+                                                ("confide fit --eps", "--epsilon")])  # fmt: skip
+def test_the_shell_completes_commands_and_options(words: str, offered: str) -> None:
+    code = (
+        "import sys\nfrom confide.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([m for m in ('numpy', 'scipy', 'sklearn', 'matplotlib') if m in sys.modules], file=sys.stderr)"
+    )
+    asked = {"_CONFIDE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False,
+                         env={**os.environ, **asked})  # fmt: skip
+    assert out.stdout.split() == [offered]
+    assert out.stderr.strip() == "[]"  # instant: nothing heavy was loaded
