@@ -39,6 +39,8 @@ Watch = Callable[[str, int, int], None]  # (what runs, round, of how many)
 
 EPSILON, DELTA = 1.0, 1e-5
 PENALTY = L2(1e-3)
+CLASSES = ("stays home", "comes back")
+TEST_SET = "generated patients of no hospital"
 COHORT = 1  # never the one the settings below were chosen on
 NOISELESS = ADMM(rounds=100, penalty=0.001)
 METHODS: tuple[Any, ...] = (
@@ -108,6 +110,7 @@ class Result:
     graph: Graph
     lines: tuple[Line, ...]
     seeds: int
+    shown: Run  # the run that the report is about: of the first private method
 
     @property
     def majority(self) -> float:
@@ -133,13 +136,17 @@ def run(seeds: int = 5, patients: int = 20_000, watch: Watch = lambda *_: None) 
     graph = Graph.from_edges([(k, (k + 1) % len(names)) for k in range(len(names))], names=names)
     problem = learn(people.shards)
     public = problem.public(graph)
-    lines = alone(people, seeds, watch)
+    lines, runs = alone(people, seeds, watch), []
     for method in (NOISELESS, *METHODS):
         private = method is not NOISELESS
         method = method.calibrated(public, EPSILON, DELTA) if private else method
         out = follow(problem, graph, method, range(seeds if private else 1), people.test, method.name, watch)
         lines.append(line_of(out, method, method.name))
-    return Result(people, graph, tuple(lines), seeds)
+        runs.append(out)
+    X, y = people.test
+    shown = replace(runs[1], public=("test",)).with_names(classes=CLASSES)
+    shown = shown.with_evaluation(X, np.array(CLASSES)[(y > 0).astype(int)], source=TEST_SET)
+    return Result(people, graph, tuple(lines), seeds, shown)
 
 
 def learn(shards: Shards) -> Problem:

@@ -1,4 +1,4 @@
-"""What a simulation can record each round. These read private rows or the optimum: for simulations, not for release."""
+"""What a simulation can record each round. Most read private rows or the optimum: for simulations, not for release."""
 
 from __future__ import annotations
 
@@ -99,3 +99,4 @@ def test(shot: Snapshot) -> Array:
 METRICS: dict[str, Metric] = {
     "error": error, "consensus": consensus, "risk": risk, "objective": objective, "augmented": augmented, "test": test,
 }  # fmt: skip
+PUBLIC: tuple[Metric, ...] = (consensus, test)  # of models, which are public, and of a test set declared public

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.algorithms.base import Algorithm
-from confide.metrics import METRICS, Metric, Snapshot
+from confide.metrics import METRICS, PUBLIC, Metric, Snapshot
 from confide.network.exchange import Links, all_sum, neighbour_sum
 from confide.network.graph import Graph
 from confide.privacy import Event, RandomizedResponse
@@ -23,9 +23,11 @@ from confide.problem.checks import whole
 from confide.problem.losses import NoisyLabels
 from confide.problem.problem import Problem, Public
 from confide.run import CLAIM_DELTA, Privacy, Run, plain, read_arrays, write_arrays
+from confide.setting import Setting
 
 Array = NDArray[np.float64]
 Stop = float | Callable[[int, Array], bool]
+CLAIM_POINTS = 25  # rounds at which a paper's bound is computed, for a report
 
 
 def simulate(
@@ -72,6 +74,8 @@ def simulate(
     return Run(
         driver.estimates, series, driver.privacy(), algorithm.name, describe(algorithm), driver.t,
         driver.bytes_sent(), time.perf_counter() - began, driver.seeds,
+        setting=Setting.of(driver.public, algorithm.topology, problem.shards.names),
+        public=tuple(name for name, metric in metrics.items() if metric in PUBLIC),
     )  # fmt: skip
 
 
@@ -132,7 +136,10 @@ class Driver:
     def privacy(self) -> Privacy:
         guarantee, before = self.algorithm.guarantee(self.public), label_events(self.public)
         events, claims = self.algorithm.events(self.public), self.algorithm.claims(self.public, CLAIM_DELTA)
-        return Privacy(events, guarantee, len(self.public.agents), True, before, tuple(claims))
+        return Privacy(
+            events, guarantee, len(self.public.agents), True, before, tuple(claims),
+            path=claim_path(self.algorithm, self.public, events) if claims else (),
+        )  # fmt: skip
 
     def bytes_sent(self) -> int:
         """Payload of all messages of one seed: 8 bytes a number, to every neighbour (to the hub and back)."""
@@ -179,6 +186,18 @@ def check_message(message: Array, shape: tuple[int, ...], t: int) -> None:
     if not np.all(np.isfinite(message)):
         agent = int(np.argwhere(~np.isfinite(message))[0][1])
         raise FloatingPointError(f"round {t}: agent {agent} diverged: lower the step or raise the penalty parameter")
+
+
+def claim_path(algorithm: Algorithm, public: Public, events: list[list[Event]]) -> tuple[tuple[float, ...], ...]:
+    """The paper's own bounds had the run ended earlier; none if its rounds would have been others then."""
+    half = max(1, algorithm.rounds // 2)
+    if replace(algorithm, rounds=half).events(public) != events[:half]:
+        return ()
+    path = []
+    for t in np.unique(np.linspace(1, algorithm.rounds, CLAIM_POINTS).astype(int)).tolist():
+        claims = replace(algorithm, rounds=t).claims(public, CLAIM_DELTA)
+        path.append((t, *(float(np.max(c.epsilon)) for c in claims)))
+    return tuple(path) if len({len(point) for point in path}) == 1 else ()
 
 
 def label_events(public: Public) -> tuple[Event, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from confide.estimators import auto, engine
+from confide.estimators.record import Paid, record
 from confide.network.graph import Graph
 from confide.privacy import ZCDP, Label
 from confide.privacy.ledger import Ledger
@@ -24,6 +25,7 @@ from confide.problem.losses import Loss
 from confide.problem.penalties import Penalty
 from confide.problem.problem import Problem, Public
 from confide.problem.shards import Shards
+from confide.run import Run
 
 Array = NDArray[np.float64]
 GRAPHS = ("ring", "complete", "star", "path")
@@ -138,9 +140,14 @@ class PrivateEstimator(BaseEstimator):
 
     def _run(self, problem: Problem, graph: Graph, method: Any, seed: int | None) -> Array:
         average_from = auto.taste(problem.loss).average_from if isinstance(self.algorithm, str) else 1.0
-        outcome = engine.follow(engine.rounds(problem, graph, method, seed), method.rounds, average_from)
+        models = self._watch(engine.rounds(problem, graph, method, seed))
+        outcome = engine.follow(models, method.rounds, average_from)
         self.graph_, self.party_names_, self.history_ = graph, problem.shards.names, outcome.history
         return outcome.estimates
+
+    def _watch(self, models: Iterator[Array]) -> Iterator[Array]:
+        """Every round's models as they come, for a subclass that shows progress."""
+        return models
 
     def _seed(self) -> int | None:
         """None for secure noise."""
@@ -158,6 +165,7 @@ class PrivateEstimator(BaseEstimator):
         spent = engine.price(phases, self.delta, seed is None, self._not_covered())
         if spent.guarantee.label != Label.PROVEN and not self.allow_unproven:
             raise ValueError(f"{spent.method}: {spent.guarantee}; allow_unproven=True runs it all the same")
+        self._paid = Paid(uuid.uuid4().hex, phases, spent, seed)
         if self.ledger is not None:
             self._charge(spent, seed)
         self.privacy_ = spent if seed is None else replace(spent, guarantee=engine.simulated(spent.guarantee))
@@ -176,9 +184,15 @@ class PrivateEstimator(BaseEstimator):
         ledger = Ledger(self.ledger) if isinstance(self.ledger, str | Path) else self.ledger
         # A row is with one party, so what it pays is the largest of the parties' totals, not their sum.
         ledger.charge(
-            self.population, f"fit-{uuid.uuid4().hex}", 1, [ZCDP(spent.rho)],
+            self.population, f"fit-{self._paid.id}", 1, [ZCDP(spent.rho)],
             method=f"{type(self).__name__} by {spent.method}", guarantee=spent.guarantee,
         )  # fmt: skip
+
+    @property
+    def run_(self) -> Run:
+        """This fit as a run: `run_.save(path)`, and `confide report` makes a page of it."""
+        check_is_fitted(self)
+        return record(self)
 
     # --- predicting -------------------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def price(
     for method, public in phases:
         for events, width in zip(method.events(public), method.schedule(public).widths, strict=True):
             plain.extend(events)
-            charged.extend(charge([events], int(width))[0] if secure else map(_as_zcdp, events))
+            charged.extend(charge([events], int(width))[0] if secure else map(as_zcdp, events))
     rho = sum((np.asarray(e.rho) for e in charged if isinstance(e, ZCDP)), np.zeros(1))
     pure = any(not isinstance(e, ZCDP | privacy.Free) for e in charged)
     guarantees = [method.guarantee(public) for method, public in phases]
@@ -85,7 +85,7 @@ def price(
     )  # fmt: skip
 
 
-def _as_zcdp(event: Event) -> Event:
+def as_zcdp(event: Event) -> Event:
     return ZCDP(np.square(event.mu) / 2) if isinstance(event, Gaussian) else event
 
 

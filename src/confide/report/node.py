@@ -1,0 +1,97 @@
+"""A report from a node's own folder: its spend, its rounds, its federation. From the journal, without reading a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from confide.network import wire
+from confide.network.identity import Identity
+from confide.node import daemon
+from confide.node import export as exports
+from confide.node import federation as federations
+from confide.node.federation import Federation
+from confide.node.journal import Journal
+from confide.node.member import Trainer
+from confide.privacy import Label
+from confide.privacy.secure import charge
+from confide.report.subject import Subject
+from confide.run import CLAIM_DELTA, Privacy, Run
+from confide.setting import Setting
+from confide.simulation import describe
+
+ALONE = "this run only: other runs on the same people add to it"
+
+
+def subject(home: Path) -> Subject:
+    """The latest run of the node in `home`."""
+    folders = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
+    if not folders:
+        raise ValueError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
+    folder = folders[0].parent
+    federation, identity = federations.load(folder / daemon.FEDERATION), Identity.load(home)
+    name = identity.card.name
+    if name == federation.hub:
+        raise ValueError(f"{home} is the hub of {federation.name!r}: it holds no rows and spends nothing")
+    with Journal(folder, federation.digest, write=False) as journal:
+        member = Trainer(federation, identity, journal)
+        history = distances(federation, identity, member, journal)
+    run = run_of(federation, member, history)
+    status = daemon.read_status(folder) or {}
+    facts = [
+        ("node", name),
+        ("federation", federation.name),
+        ("neighbours", ", ".join(member.neighbours)),
+        ("state", str(status.get("state", "not known")) + (f": {why}" if (why := status.get("reason")) else "")),
+        ("rounds", f"{member.t} of {member.rounds} complete, {member.sent} sent and paid for"),
+    ]
+    if federation.epsilon is not None:
+        facts.append(("cap of the federation", f"ε = {federation.epsilon:g} at δ = {federation.delta:g} for one party"))
+    if status.get("spent_epsilon") is not None:
+        spent = f"ε = {status['spent_epsilon']:.4g} in all runs, by this node's ledger"
+        facts.append(("spent on the same people", spent))
+    own = federation.parties.index(name)
+    return Subject.of(run, title=f"{federation.name}: {name}", own=own, facts=tuple(facts))
+
+
+def run_of(federation: Federation, member: Trainer, history: dict[str, Any]) -> Run:
+    """The rounds sent so far as a run; every party's cost follows from the public file."""
+    public, method, delta = federation.public, federation.algorithm, federation.delta or CLAIM_DELTA
+    events, widths = method.events(public)[: member.sent], method.schedule(public).widths[: member.sent]
+    pays = federation.test_noise_seed is None and federation.guarantee.label != Label.NONE
+    charged = [charge([now], int(width))[0] for now, width in zip(events, widths, strict=True)] if pays else None
+    spent = Privacy(
+        events, method.guarantee(public), public.count, federation.test_noise_seed is not None,
+        claims=tuple(method.claims(public, delta)) if member.sent == member.rounds else (), claim_delta=delta,
+        charged=charged,
+    )  # fmt: skip
+    setting = replace(
+        Setting.of(public, method.topology, federation.parties), agents=federation.parties,
+        row_norm=federation.row_norm, classes=exports.classes(federation) or (),
+    )  # fmt: skip
+    if federation.schema is not None:
+        setting = replace(setting, features=federation.schema.features)
+    return Run(
+        np.array(member.estimate)[None, None], history, spent, method.name, describe(method), member.t,
+        int(8 * len(member.neighbours) * widths.sum()), 0.0, np.array([], np.int64),
+        id=federation.digest.hex()[:16], setting=setting, public=("distance",), delta=delta, not_covered=(ALONE,),
+    )  # fmt: skip
+
+
+def distances(federation: Federation, identity: Identity, member: Trainer, journal: Journal) -> dict[str, Any]:
+    """Largest distance of the own message to a neighbour's, or to the hub's mean, over its length, by round."""
+    share = 1.0 if federation.hub is None else 1.0 / len(federation.parties)
+    out = []
+    for t in range(1, member.t + 1):
+        own = _vector(journal.frame(identity.card.digest, t))
+        others = [_vector(journal.frame(card.digest, t)) for card in member.neighbours.values()]
+        farthest = max(float(np.linalg.norm(share * v - own)) for v in others)
+        out.append(farthest / max(float(np.linalg.norm(own)), 1e-300))
+    return {"round": np.arange(1, member.t + 1), "distance": np.array(out)}
+
+
+def _vector(frame: bytes) -> Any:
+    return np.frombuffer(wire.payload_of(frame), "<f8")

@@ -1,0 +1,62 @@
+"""A report from a node's folder: its own spend and rounds, from the journal, without reading a row."""
+
+import json
+
+import numpy as np
+import pytest
+from test_member import SECURE, close, neighbours, trainer
+from typer.testing import CliRunner
+from village import NAMES, SIZES, Village
+
+from confide import report
+from confide.cli import app
+from confide.network.identity import Identity
+from confide.node import daemon
+from confide.privacy import totals
+from confide.report.node import subject
+
+
+def trained(folder, rounds):
+    """Ash's home after so many rounds; its rows are gone."""
+    village = Village(folder, SECURE, seed=None, budget=(20.0, 1e-5))
+    member = trainer(village)
+    member.open()
+    member.begin()
+    for t in range(1, rounds + 1):
+        member.step(neighbours(village, member, t))
+    paid = [event for entry in member.purse._events[: member.sent] for event in entry]
+    (cost,) = totals(paid, 1e-5).values()
+    close(member)
+    run = village.run_folder("ash")
+    (run / daemon.FEDERATION).write_text(village.file.read_text())
+    (folder / "ash.npz").unlink()
+    return village, float(cost)
+
+
+def test_the_page_shows_what_the_purse_paid(tmp_path):
+    village, cost = trained(tmp_path, 4)
+    page = tmp_path / "page.html"
+    out = CliRunner().invoke(app, ["report", str(tmp_path / "ash"), "--output", str(page), "--json"])
+    document = json.loads(out.stdout)
+    assert document["guarantee"] == "proven" and not document["simulated"] and document["rounds"] == 4
+    found = subject(tmp_path / "ash")
+    assert found.first.total[NAMES.index("ash")] == pytest.approx(cost)
+    assert found.run.setting.sizes == SIZES and found.run.id == village.federation.digest.hex()[:16]
+    text = page.read_text()
+    assert "<h1>village: ash</h1>" in text and "protects nobody" not in text and "chart-metric-distance" in text
+    assert all(name in text for name in NAMES) and "ash (this party)" in text
+    assert np.isfinite(found.run.history["distance"]).all()
+
+
+def test_a_run_under_way_shows_the_rounds_sent_so_far(tmp_path):
+    _, cost = trained(tmp_path, 2)
+    found = subject(tmp_path / "ash")
+    assert found.run.rounds == 2 and len(found.run.privacy.events) == 3  # the third is sent, and paid for
+    assert found.first.total[0] == pytest.approx(cost)
+    assert "2 of 4 complete, 3 sent and paid for" in report.page(found)
+
+
+def test_a_home_without_a_run_is_one_line(tmp_path):
+    Identity.create(tmp_path / "elm", "elm", "127.0.0.1:1")
+    out = CliRunner().invoke(app, ["report", str(tmp_path / "elm"), "-o", str(tmp_path / "page.html")])
+    assert out.exit_code == 2 and out.stderr.count("\n") == 1 and "no run of a node" in out.stderr
