@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import confide
-from confide.estimators.functional import evaluate, trapezoid
+from confide.problem.functional import Curves, trapezoid
 
 GRID = np.linspace(0, 1, 41)
 
@@ -92,6 +92,63 @@ def test_bad_parameters_get_one_line(change, said):
         confide.FunctionalQuantileRegressor(**change).fit(X, y)
 
 
-def test_bases_at_one_point():
-    for basis in ("cosine", "fourier", "bspline"):
-        assert evaluate(basis, np.array([0.3]), 1).shape == (1, 1)
+@pytest.mark.parametrize("basis", ["cosine", "fourier", "bspline"])
+def test_curves_of_one_point(basis):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (500, 1))
+    y = 0.5 * X[:, 0] + 0.01 * rng.normal(size=500)
+    model = confide.FunctionalQuantileRegressor(basis=basis, epsilon=100, random_state=0).fit(X, y)
+    assert model.coef_ == pytest.approx([0.5], abs=0.1)
+
+
+@pytest.mark.parametrize("basis", ["cosine", "fpca"])
+def test_predict_reads_curves_as_fit_did(basis, monkeypatch):
+    """Most curves are longer than row_norm and have a part that the leading directions do not see."""
+    X, y = curves(400)
+    seen = []
+    run = confide.FunctionalQuantileRegressor._run
+    monkeypatch.setattr(
+        confide.FunctionalQuantileRegressor, "_run",
+        lambda self, problem, *rest: (seen.append(problem.shards), run(self, problem, *rest))[1],
+    )  # fmt: skip
+    model = confide.FunctionalQuantileRegressor(basis=basis, n_basis=2, row_norm=0.4, parties=2, random_state=0)
+    model.fit(X, y, groups=np.repeat([0, 1], 200))
+    assert np.allclose(seen[-1].X, model._rows(X) * model._scale, atol=1e-9)
+    length = np.linalg.norm(X, axis=1) / np.sqrt(len(GRID) - 1)  # about that in L²
+    assert np.mean(length > 0.4) > 0.5  # so that shortening matters
+
+
+def test_known_eigenfunctions():
+    X, y = curves()
+    known = lambda t: np.sqrt(2) * np.cos((np.arange(4) + 0.5) * np.pi * np.asarray(t)[:, None])  # noqa: E731
+    model = confide.FunctionalQuantileRegressor(basis=known, grid=GRID, row_norm=2.0, epsilon=3, random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.85 and model.basis_.shape == (41, 4)
+    with pytest.raises(ValueError, match="must be \\(points, functions\\)"):
+        confide.FunctionalQuantileRegressor(basis=lambda t: t, grid=GRID).fit(X, y)
+
+
+def uneven(X, grid, seed=0):
+    """The same curves, each at some of its points."""
+    rng = np.random.default_rng(seed)
+    keep = [np.sort(rng.choice(len(grid), 25, replace=False)) for _ in X]
+    return Curves.from_pairs([(grid[k], x[k]) for x, k in zip(X, keep, strict=True)])
+
+
+def test_curves_each_at_points_of_its_own():
+    X, y = curves(3000)
+    irregular = uneven(X, GRID)
+    model = confide.FunctionalQuantileRegressor(grid=GRID, row_norm=2.0, epsilon=3, random_state=0).fit(irregular, y)
+    dense = confide.FunctionalQuantileRegressor(grid=GRID, row_norm=2.0, epsilon=3, random_state=0).fit(X, y)
+    assert np.corrcoef(model.predict(irregular), dense.predict(X))[0, 1] > 0.98
+    assert np.allclose(model.predict(irregular), model.predict(irregular.resample(GRID)))
+
+
+def test_skfda_irregular():
+    skfda = pytest.importorskip("skfda")
+    X, y = curves(100)
+    ours = uneven(X, GRID)
+    theirs = skfda.FDataIrregular(ours.starts[:-1], ours.points, ours.values, domain_range=(0.0, 1.0))
+    model = confide.FunctionalQuantileRegressor(random_state=0).fit(theirs, y)
+    assert np.array_equal(model.grid_, np.linspace(0, 1, 101))
+    same = confide.FunctionalQuantileRegressor(random_state=0).fit(ours, y)
+    assert np.array_equal(model.predict(theirs), same.predict(ours))

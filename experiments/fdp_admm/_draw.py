@@ -1,0 +1,56 @@
+"""Drawings that several files share."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.figure import Figure
+
+from confide.reproduce import Results
+
+from ._published import DELTAS, EPSILONS
+from ._setting import DESIGNS, ROUNDS
+from ._tables import column, errors
+
+
+def table(results: Results, which: int) -> Figure:
+    """MISE against ε for each δ at τ=.5: published crosses, measured lines with their range, for both designs."""
+    figure = Figure(figsize=(9, 4.2))
+    axes = figure.subplots(1, 2, sharey=True)
+    printed = column(which, 0.5)
+    for axis, design in zip(axes, DESIGNS, strict=True):
+        values = errors(results, design, 0.5)
+        for j in range(len(DELTAS)):
+            cells = slice(j, 20, 4)
+            axis.fill_between(EPSILONS, values[:, cells].min(0), values[:, cells].max(0), alpha=0.15, color=f"C{j}")
+            axis.plot(EPSILONS, values[:, cells].mean(0), color=f"C{j}", label=f"δ=1e-{6 - j}")
+            axis.plot(EPSILONS, printed[cells], "x", color=f"C{j}", markersize=6)
+        axis.axhline(values[:, -1].mean(), color="0.3", linestyle="--", label="non-private")
+        axis.plot([EPSILONS[-1] * 1.12], [printed[-1]], "x", color="0.3", markersize=6)
+        axis.set(title=design, xscale="log", yscale="log", xlabel="ε an iteration", xticks=EPSILONS)
+        axis.set_xticks([], minor=True)
+        axis.set_xticklabels([f"{e:g}" for e in EPSILONS])
+    axes[0].set_ylabel("MISE at τ=.5")
+    axes[1].legend(title="lines measured, crosses printed", title_fontsize=9)
+    return figure
+
+
+def series(results: Results, panels: list[tuple[str, list[tuple[str, Any]]]], ylabel: str, log: bool = False) -> Figure:
+    """Panels (title, [(label, values (trials, rounds))]) against the iteration, mean and range."""
+    figure = Figure(figsize=(7.8, 3.6) if len(panels) < 3 else (6.8, 4.8))
+    axes = np.atleast_1d(figure.subplots(*((1, len(panels)) if len(panels) < 3 else (2, 2)))).ravel()
+    for axis, (title, lines) in zip(axes, panels, strict=True):
+        for label, values in lines:
+            t = np.arange(1, values.shape[1] + 1)
+            (line,) = axis.plot(t, values.mean(0), label=label)
+            part = slice(None, None, 4)  # enough for a band, and a smaller file
+            axis.fill_between(t[part], values.min(0)[part], values.max(0)[part], alpha=0.2, color=line.get_color())
+        axis.set(title=title, xlabel="iteration", xlim=(1, ROUNDS), yscale="log" if log else "linear")
+        if log:
+            axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+            axis.yaxis.set_minor_formatter(ticker.FormatStrFormatter("%g"))
+            axis.tick_params(axis="y", which="minor", labelsize=8)
+        axis.legend()
+    for axis in axes[[0] if len(panels) < 3 else [0, 2]]:
+        axis.set_ylabel(ylabel)
+    return figure
