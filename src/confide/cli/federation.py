@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +41,7 @@ def new(
     hub: Annotated[Path | None, typer.Option(metavar="CARD", help="The hub, for methods with a server.")] = None,
     algorithm: Annotated[str, typer.Option(help="A method of `confide algorithms`.")] = "CDPADMM",
     set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter; repeat.")] = None,
-    loss: Annotated[str, typer.Option(help="Such as Logistic or Huber:width=1.")] = "Logistic",
+    loss: Annotated[str, typer.Option(help="Such as Huber:width=1 or NoisyLabels:epsilon_min=0.5.")] = "Logistic",
     penalty: Annotated[str, typer.Option(help="Such as L2:strength=0.01.")] = "L2:strength=0.01",
     weighting: Annotated[str, typer.Option(help="parties, or rows.")] = "parties",
     row_norm: Annotated[float, typer.Option(help="Rows longer than this are shortened.")] = 1.0,
@@ -149,9 +150,9 @@ def links(names: list[str], graph: str, edges: list[str], hub: Path | None) -> d
 
 
 def named(text: str) -> dict[str, Any]:
-    """Name:a=1,b=2 as a table."""
+    """Name:a=1,b=2 as a table; values may be JSON, as in NoisyLabels:loss={"name": "Multinomial", "classes": 3}."""
     name, _, rest = text.partition(":")
-    return {"name": name, **pairs(rest.split(",") if rest else [])}
+    return {"name": name, **pairs(re.split(r",(?![^\[{]*[\]}])", rest) if rest else [])}
 
 
 def pairs(texts: list[str]) -> dict[str, Any]:

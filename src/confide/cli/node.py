@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import re
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,7 +22,8 @@ node = typer.Typer(
 Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 HERE = Path(".confide")
-COLUMNS = 80
+COLUMNS, SILENT_SECONDS = 80, 10.0
+ENDED = ("finished", "stopped", "failed")
 
 
 @node.command()
@@ -133,7 +135,7 @@ def status(home: Home = HERE, json: Json = False) -> None:
     needed()
     from confide.node.daemon import read_status
 
-    latest = [found for folder in runs(home) if (found := read_status(folder))]
+    latest = [heard(found) for folder in runs(home) if (found := read_status(folder))]
     if json:
         typer.echo(jsonlib.dumps({"runs": latest}, ensure_ascii=False, indent=2))
     else:
@@ -177,6 +179,14 @@ def needed() -> None:
 def runs(home: Path) -> list[Path]:
     """Folders of this node's runs, the latest first."""
     return sorted(home.glob("runs/*/"), key=lambda folder: (folder / "journal").stat().st_mtime, reverse=True)
+
+
+def heard(status: dict[str, Any]) -> dict[str, Any]:
+    """The status with a word about it where the node has stopped telling: one that is killed says nothing."""
+    ago = time() - status["updated"]
+    if status["state"] in ENDED or ago < SILENT_SECONDS:
+        return status
+    return {**status, "reason": f"no word for {ago:.0f} s: if the node was killed, run it again to resume"}
 
 
 def lines(status: dict[str, Any]) -> list[str]:
@@ -228,6 +238,6 @@ class view:
             return
         down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if not s["up"]]
         now = "; ".join([status.state, *down])
-        if not self.quiet and now != self.last and status.state not in ("finished", "stopped"):
+        if not self.quiet and now != self.last and status.state not in ENDED:
             typer.echo(f"round {status.round}: {now}", err=True)
         self.last = now

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from confide.problem.schema import Schema
     from confide.run import Run
 
 
@@ -40,14 +41,17 @@ def report(
         from confide.cli.node import needed
 
         needed()
+        from confide.report.node import schema_of
         from confide.report.node import subject as of_node
 
-        subject = of_node(run)
+        subject, schema = of_node(run), schema_of(run)
     else:
         from confide.run import load_run
 
-        subject = Subject.of(load_run(run))
-    if test is not None:
+        subject, schema = Subject.of(load_run(run)), None
+    if test is not None and schema is not None:
+        subject = replace(subject, run=by_schema(subject.run, test, label, schema))
+    elif test is not None:
         subject = replace(subject, run=evaluated(subject.run, test, label))
     elif label is not None:
         raise ValueError(f"--label {label}: names a column of the test set; give --test, too")
@@ -69,6 +73,22 @@ def summary(subject: Any, path: Path) -> dict[str, Any]:
         "epsilon": first.epsilon if first is not None and first.finite else None, "delta": run.delta,
         "rounds": run.rounds, "quality": None if run.evaluation is None else run.evaluation.value,
     }  # fmt: skip
+
+
+def by_schema(run: Run, file: Path, label: str | None, schema: Schema) -> Run:
+    """The run with its quality on a test set that is read as the party's own rows are: by the federation's schema."""
+    from tempfile import TemporaryDirectory
+
+    import numpy as np
+
+    from confide.problem.ingest import ingest
+
+    if label not in (None, schema.label.name):
+        raise ValueError(f"--label {label}: the federation's schema says {schema.label.name}")
+    with TemporaryDirectory() as work:
+        rows = ingest(file, schema, work, party="public")
+        X, y = np.array(rows.X), np.array(rows.y)
+    return run.with_evaluation(X, y if schema.label.kind == "real" else schema.label.decode(y), source=file.name)
 
 
 def evaluated(run: Run, file: Path, label: str | None) -> Run:

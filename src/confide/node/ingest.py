@@ -5,7 +5,7 @@
         shards = store.shards("mercy")                # with each user's ε in the column "epsilon"
 
 A record is a line of JSON: {"id": …, "task": …, "epsilon": …, "features": {column: value}, "label": …}. The store only
-ever grows. A refusal names the line and the field, never a value.
+ever grows, so that its first records are the same rows for ever. A refusal names the line and the field, never a value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -90,6 +90,20 @@ class RecordStore:
             self._db.close()
             raise
 
+    @classmethod
+    def load(cls, path: str | Path, schema: Schema) -> RecordStore:
+        """The store in a file, of whatever task and range it was made for; its records must be of this schema."""
+        if not is_store(path):
+            raise ValueError(f"{path}: not a store of records")
+        db = sqlite3.connect(path, timeout=30)
+        try:
+            task, low, high = db.execute("SELECT task, lowest, highest FROM terms").fetchone()
+        except (sqlite3.DatabaseError, TypeError):
+            raise ValueError(f"{path}: not a store of records, or damaged") from None
+        finally:
+            db.close()
+        return cls(path, schema, task, (low, high))
+
     def _open(self) -> None:
         self._db.execute("PRAGMA synchronous = EXTRA")
         terms = (self.task, self.schema.hash(), self.lowest, self.highest)
@@ -130,17 +144,23 @@ class RecordStore:
                 self._db.execute("ROLLBACK")
             raise
 
-    def shards(self, party: str, work: str | Path | None = None) -> Shards:
-        """All records as one party's rows, in the order they came; with `work`, memory-mapped in that folder."""
-        rows, width = len(self), len(self.schema.features)
-        if rows == 0:
+    def shards(self, party: str, work: str | Path | None = None, rows: int | None = None) -> Shards:
+        """All records, or the first `rows`, as one party's rows, in the order they came.
+
+        With `work` they are memory-mapped in that folder.
+        """
+        found, width = len(self), len(self.schema.features)
+        if found == 0:
             raise ValueError(f"{self.path}: no records yet")
+        rows = found if rows is None else rows
+        if rows > found:
+            raise ValueError(f"{self.path}: {found} records, not yet the {rows} that {party} promised")
         X, y, epsilon = np.empty((0 if work else rows, width)), np.empty(rows), np.empty(rows)
         with ExitStack() as stack:
             writer = stack.enter_context(self._writer(Path(work), width)) if work else None
-            found = self._db.execute("SELECT x, y, epsilon FROM records ORDER BY at LIMIT ?", (rows,))
+            kept = self._db.execute("SELECT x, y, epsilon FROM records ORDER BY at LIMIT ?", (rows,))
             for start in range(0, rows, BATCH):
-                xs, ys, eps = zip(*found.fetchmany(BATCH), strict=True)
+                xs, ys, eps = zip(*kept.fetchmany(BATCH), strict=True)
                 part = np.frombuffer(b"".join(xs), "<f8").reshape(-1, width)
                 y[start : start + BATCH], epsilon[start : start + BATCH] = ys, eps
                 if writer is None:
@@ -156,10 +176,26 @@ class RecordStore:
         return Writer(folder / f"{self.path.name}.X.npy", "float64", width)
 
 
+def is_store(path: str | Path) -> bool:
+    """Whether a file is a store of records, by the application id in SQLite's header."""
+    with Path(path).open("rb") as file:
+        head = file.read(72)
+    return head[:16] == b"SQLite format 3\0" and head[68:] == APPLICATION.to_bytes(4)
+
+
+def lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long for a record only its beginning, however long it is."""
+    while line := file.readline(LONGEST + 2):
+        rest = line
+        while len(rest) == LONGEST + 2 and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST + 2)
+        yield line
+
+
 def ingest(records: Iterable[str | bytes], store: RecordStore) -> Receipt:
     """Check records, one JSON line each, and store those that fit; the others are refused by line and field."""
-    lines, total = enumerate(records, 1), Receipt(0, 0, [])
-    while chunk := list(islice(lines, BATCH)):
+    numbered, total = enumerate(records, 1), Receipt(0, 0, [])
+    while chunk := list(islice(numbered, BATCH)):
         stored, repeated, refused = _batch(chunk, store)
         total = Receipt(total.stored + stored, total.repeated + repeated, total.refused + refused)
     return total

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from confide.node.federation import Federation
+from confide.node.ingest import RecordStore, is_store
 from confide.problem.block import Block
 from confide.problem.ingest import ingest
+from confide.problem.losses import NoisyLabels
 from confide.problem.problem import check_labels, row_scale
 from confide.problem.shards import Shards
 
@@ -18,10 +20,15 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
     """Party k's rows as its algorithm sees them: clipped to the public norm, weighed as all agreed.
 
     With a schema they are encoded into the folder `work` and stay on disk. Once `training` has begun a row that does
-    not fit the schema counts as its fixed public row; before, it is refused by line and column.
+    not fit the schema counts as its fixed public row; before, it is refused by line and column. Of a store of
+    randomised records, which may have grown since, they are the first so many as the federation says.
     """
     name = federation.parties[k]
-    if federation.schema is not None:
+    if is_store(path):
+        shards = records(path, federation, name, work)
+    elif isinstance(federation.loss, NoisyLabels) and federation.loss.epsilon is None:
+        raise ValueError(f"{path}: the loss needs each row's ε: give a store of records, by `confide node ingest`")
+    elif federation.schema is not None:
         shards = ingest(path, federation.schema, work, party=name, training=training).shards()
     else:
         shards = Shards.from_parts([read(path)], [name])
@@ -38,6 +45,23 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
         raise ValueError(f"{path}: a label is not one that {type(federation.loss).__name__} takes") from None
     scale = row_scale(federation.public.sizes, federation.weighting)[k : k + 1]
     return Block(shards, federation.loss, scale, federation.intercept)
+
+
+def records(path: Path, federation: Federation, name: str, work: Path) -> Shards:
+    """Party `name`'s rows from a store of randomised records, each with its user's ε."""
+    loss = federation.loss
+    if federation.schema is None:
+        raise ValueError(f"{path}: a store of records has a schema, the federation none")
+    if not isinstance(loss, NoisyLabels):
+        raise ValueError(f"{path}: labels in a store are randomised: the loss must be NoisyLabels, which corrects that")
+    with RecordStore.load(path, federation.schema) as store:
+        common = loss.epsilon is not None
+        if store.lowest < loss.smallest_epsilon or (common and store.highest > loss.smallest_epsilon):
+            raise ValueError(
+                f"{path}: users chose an ε from {store.lowest:g} to {store.highest:g}: the loss takes "
+                f"{'only' if common else 'at least'} {loss.smallest_epsilon:g}"
+            )
+        return store.shards(name, work, federation.sizes[name])
 
 
 def read(path: Path) -> tuple[Any, Any]:

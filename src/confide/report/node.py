@@ -18,6 +18,7 @@ from confide.node.journal import Journal
 from confide.node.member import Trainer
 from confide.privacy import Label
 from confide.privacy.secure import charge
+from confide.problem.schema import Schema
 from confide.report.subject import Subject
 from confide.run import CLAIM_DELTA, Privacy, Run
 from confide.setting import Setting
@@ -26,12 +27,22 @@ from confide.simulation import describe
 ALONE = "this run only: other runs on the same people add to it"
 
 
-def subject(home: Path) -> Subject:
-    """The latest run of the node in `home`."""
+def latest(home: Path) -> Path:
+    """The folder of the latest run of the node in `home`."""
     folders = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
     if not folders:
         raise ValueError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
-    folder = folders[0].parent
+    return folders[0].parent
+
+
+def schema_of(home: Path) -> Schema | None:
+    """How the rows of that run are read, a test set's too."""
+    return federations.load(latest(home) / daemon.FEDERATION).schema
+
+
+def subject(home: Path) -> Subject:
+    """The latest run of the node in `home`."""
+    folder = latest(home)
     federation, identity = federations.load(folder / daemon.FEDERATION), Identity.load(home)
     name = identity.card.name
     if name == federation.hub:
