@@ -16,8 +16,9 @@ from confide.algorithms import REGISTRY
 from confide.cli import app, bench, describe
 from confide.cli.algorithms import listing
 
-COMMANDS = ("demo", "algorithms", "audit", "account", "randomize", "bench")
-GROUPS = {"schema": ("suggest", "check"), "federation": ("new",), "node": ("init", "run", "status", "model")}
+COMMANDS = ("demo", "fit", "predict", "plan", "algorithms", "audit", "account", "randomize", "report", "reproduce",
+            "bench")  # fmt: skip
+GROUPS = {"schema": ("suggest", "check"), "federation": ("new",), "node": ("init", "ingest", "run", "status", "model")}
 EVERY = [*COMMANDS, *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]
 
@@ -131,6 +132,8 @@ def test_bench_runs_the_script_and_hands_on_its_exit_code(tmp_path: Path) -> Non
     out = confide("bench", "--json", cwd=tmp_path)
     assert (out.returncode, out.stdout) == (2, "['--json']\n")
     assert confide("bench", cwd=tmp_path).returncode == 1
+    (tmp_path / "benchmarks" / "node.py").write_text("print('nodes')")
+    assert confide("bench", "--network", cwd=tmp_path).stdout == "nodes\n"
 
 
 @pytest.mark.slow
@@ -152,7 +155,8 @@ def test_demo_prints_its_table_in_80_columns(tmp_path: Path) -> None:
     assert max(map(len, table.splitlines())) <= 80 and "…" not in table
     for name in ("CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "RADMM", "DVP", "alone, not private", "protects nobody"):
         assert name in table
-    assert "demo/convergence.png" in table and (tmp_path / "demo" / "convergence.png").exists()
+    for file in ("convergence.png", "report.html"):
+        assert f"demo/{file}" in table and (tmp_path / "demo" / file).exists()
 
 
 @pytest.mark.slow
@@ -160,4 +164,5 @@ def test_demo_json_is_all_of_stdout(tmp_path: Path) -> None:
     out = confide("demo", "--seeds", "1", "--json", "--output", str(tmp_path))
     document = json.loads(out.stdout)
     assert document["picture"] == str(tmp_path / "convergence.png") and document["simulated"] is True
+    assert document["report"] == str(tmp_path / "report.html")
     assert all(line["epsilon"] is None or line["epsilon"] <= 1 + 1e-9 for line in document["lines"])

@@ -9,7 +9,22 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli import account, algorithms, audit, bench, demo, federation, node, randomize, schema
+from confide.cli import (
+    account,
+    algorithms,
+    audit,
+    bench,
+    demo,
+    federation,
+    fit,
+    node,
+    plan,
+    predict,
+    randomize,
+    report,
+    reproduce,
+    schema,
+)
 
 OURS = (ValueError, ArithmeticError, OSError, ImportError)  # what our own checks raise: one line, no traceback
 
@@ -66,6 +81,9 @@ def top(context: typer.Context, version: Annotated[bool, typer.Option("--version
 
 
 app.command()(demo.demo)
+app.command()(fit.fit)
+app.command()(predict.predict)
+app.command(cls=plan.Several)(plan.plan)
 app.command()(algorithms.algorithms)
 app.command()(audit.audit)
 app.command()(account.account)
@@ -73,6 +91,8 @@ app.add_typer(schema.schema, name="schema")
 app.command()(randomize.randomize)
 app.add_typer(federation.federation, name="federation")
 app.add_typer(node.node, name="node")
+app.command()(report.report)
+app.command()(reproduce.reproduce)
 app.command()(bench.bench)
 
 
