@@ -1,6 +1,11 @@
 """Documents are programs: every Python block in them runs, and every public name and command is in the guide."""
 
+import csv
+import os
 import re
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +56,57 @@ def test_the_skeleton_is_a_working_method():
 def test_the_guide_runs(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile("import confide\nimport numpy as np\n" + blocks("docs/guide.md")[number], "guide", "exec"), {})
+
+
+@needs_checkout
+@pytest.mark.parametrize("name", ["consortium", "researcher", "data-scientist"])
+def test_a_tutorial_runs_as_one_session(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    session = {}
+    parts = blocks(f"docs/tutorials/{name}.md")
+    assert parts
+    for part in parts:
+        exec(compile(part, name, "exec"), session)
+
+
+@needs_checkout
+@pytest.mark.parametrize("number", range(len(blocks("docs/privacy.md")) if (ROOT / "docs/privacy.md").exists() else 0))
+def test_the_privacy_model_runs(number):
+    exec(compile("import confide\n" + blocks("docs/privacy.md")[number], "privacy", "exec"), {})
+
+
+@needs_checkout
+@pytest.mark.slow
+def test_the_consortium_learns_by_the_commands_of_its_tutorial(tmp_path, monkeypatch):
+    """Every command, three nodes at once; afterwards nothing is left for a second run."""
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("docs/tutorials/consortium.md")[0], "consortium", "exec"), {})
+    text = re.sub(r"\\\n\s*", "", (ROOT / "docs/tutorials/consortium.md").read_text())  # commands over several lines
+    commands = re.findall(r"^\$ (.*)$", "\n".join(re.findall(r"```console\n(.*?)```", text, re.S)), re.M)
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    for k, one in enumerate(sockets, start=1):
+        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{one.getsockname()[1]}") for c in commands]
+        one.close()
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CONFIDE_THREADS": "1"}
+    here["CONFIDE_LEDGER"] = str(tmp_path / "never.sqlite")  # the commands name their ledgers
+
+    def shell(script):
+        return subprocess.run(["bash", "-c", script], capture_output=True, encoding="utf-8", env=here, timeout=600)
+
+    last = max(k for k, c in enumerate(commands) if "node run" in c)
+    done = shell("\n".join(["set -e", *commands[: last + 1], "wait", *commands[last + 1 :]]))
+    assert done.returncode == 0, done.stderr
+    predicted = list(csv.DictReader(Path("predictions.csv").read_text().splitlines()))
+    truth = [row["readmitted"] for row in csv.DictReader(Path("lake.csv").read_text().splitlines())]
+    right = np.mean([one["prediction"] == y for one, y in zip(predicted, truth, strict=True)])
+    majority = max(truth.count("yes"), truth.count("no")) / len(truth)
+    assert right > majority + 0.1
+    assert "spent ε=1" in done.stdout and "guarantee proven" in done.stdout
+    assert "<html" in Path("report.html").read_text() and not Path("never.sqlite").exists()
+    again = next(c for c in commands if "federation new" in c) + " --output second.toml"
+    run = next(c for c in commands if "node run" in c).rstrip("& ").replace("federation.toml", "second.toml")
+    refused = shell(f"{again} && {run}")
+    assert refused.returncode == 2 and "is left" in refused.stderr
 
 
 @needs_checkout
