@@ -15,20 +15,60 @@ f_i         primal           S A P
 2λ_i        dual             S A P
 η           penalty          A 1      penalty
 α           rate             A 1      noise_rate
+noise sd    –                A 1      noise: N(0, noise² I) in place of line 3, as D-ZOA's authors take it
 
 Differs from the paper: the published guarantee is that of one iteration of one node; here every round is charged.
-Privacy: see `objective`. Proven with `release_noise`, else assumed.
+Privacy: see `objective`. Proven with `release_noise`, else assumed. With Gaussian `noise` none: the shift of e between
+neighbours depends on e through f, so that a round is no Gaussian mechanism, and every round counts as unbounded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
+import numpy as np
+
+from confide.algorithms.base import Algorithm, Array, Consensus, Parameter
 from confide.algorithms.objective import PerturbedADMM
+from confide.privacy import Event, Guarantee, Label
+from confide.privacy.noise import Noise
+from confide.problem.block import Block
+from confide.problem.problem import Public
 
 
 @dataclass(frozen=True, eq=False)
 class DVP(PerturbedADMM):
-    """Objective perturbation in every round."""
+    """Objective perturbation in every round: the published `noise_rate`, or Gaussian `noise`, which has no account."""
 
     paper = "Zhang and Zhu 2017, DVP"
+
+    noise: Parameter = 0.0
+
+    def check(self, public: Public) -> None:
+        super().check(public)
+        self.nonnegative("noise")
+        if self.gaussian(public) and np.any(public.each(self.noise_rate) > 0):
+            raise ValueError(f"{self.name} has both noise and noise_rate: give one of them")
+
+    def gaussian(self, public: Public) -> bool:
+        return bool(np.any(public.each(self.noise) > 0))
+
+    def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
+        if not self.gaussian(public):
+            return super().local(t, state, block, public, noise)
+        e = noise.gaussian("dual", np.zeros_like(state.dual), public.each(self.noise))
+        return self.minimise(state, block, public, self.eta(t, public), e)
+
+    def events(self, public: Public) -> list[list[Event]]:
+        return Algorithm.events(self, public) if self.gaussian(public) else super().events(public)
+
+    def guarantee(self, public: Public) -> Guarantee:
+        if self.gaussian(public):
+            return Guarantee(Label.NONE, "Gaussian noise inside the argmin has no account here: set noise_rate")
+        return super().guarantee(public)
+
+    def calibrated(self, public: Public, epsilon: float, delta: float = 0.0) -> Self:
+        if self.gaussian(public):
+            raise ValueError(f"{self.name} noise={self.noise}: Gaussian noise has no account here, set noise_rate")
+        return super().calibrated(public, epsilon, delta)

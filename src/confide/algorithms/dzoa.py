@@ -16,7 +16,8 @@ paper       code           shape    public argument
 β_k         primal         S A P
 γ_k         dual           S A P
 ρ           penalty        A 1      penalty
-T, J        –              scalar   inner_steps, directions
+T           –              scalar   inner_steps
+J           –              A        directions
 α0, R, L    step_size      scalar   step, radius, lipschitz
 u1          smoothing      scalar   smoothing
 
@@ -32,13 +33,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from confide import threads
 from confide.algorithms import zeroth
 from confide.algorithms.base import Algorithm, Array, Consensus, Parameter
+from confide.algorithms.zeroth_kernel import inner_loops
 from confide.privacy import Guarantee, Label, published
-from confide.privacy.noise import Noise
+from confide.privacy.noise import Noise, SimulatedNoise, key
 from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
+from confide.problem.checks import whole
 from confide.problem.problem import Public
 
 
@@ -50,7 +55,7 @@ class DZOA(Algorithm):
 
     penalty: Parameter = 4.0
     inner_steps: int = 100
-    directions: int = 20
+    directions: Parameter = 20
     step: float = 0.54
     radius: float = 1.0
     lipschitz: float = 2.5
@@ -59,26 +64,61 @@ class DZOA(Algorithm):
     def check(self, public: Public) -> None:
         super().check(public)
         self.positive("penalty", "step", "radius", "lipschitz", "smoothing")
-        self.counts("inner_steps", "directions")
+        self.counts("inner_steps")
+        given = [self.directions] if np.ndim(self.directions) == 0 else list(self.directions)
+        if not all(whole(j) and j >= 1 for j in given):
+            raise ValueError(f"{self.name} directions={self.directions}: must be whole numbers of at least 1")
 
     def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
         assert block is not None
-        P, rho = public.width, public.each(self.penalty)
-        centre = 0.5 * (state.primal + state.neighbours / public.degree)
-        loss = zeroth.risk(block, public)
+        plain = isinstance(block.arrays[0], np.ndarray) and public.loss.outputs == 1 and public.penalty.convex
+        if plain and isinstance(noise, SimulatedNoise):
+            return self.compiled(t, state, block, public, noise)
+        value, beta = self.lagrangian(state, block, public), np.zeros_like(state.primal)
+        for i, (u1, u2, step) in enumerate(zip(*self.inner(public.width), strict=True)):
+            g = zeroth.two_point(value, beta, u1, u2, self.counted(public), noise, f"inner {i}")
+            beta = beta - step * g  # (9)
+        return beta
 
-        def lagrangian(beta: Array) -> Array:  # (4), less a constant; beta (S·J, A, P)
+    def lagrangian(self, state: Consensus, block: Block, public: Public) -> zeroth.Values:
+        """F_k of (4), less a constant, at points (S·J, A, P)."""
+        rho, centre, loss = public.each(self.penalty), self.centre(state, public), zeroth.risk(block, public)
+
+        def value(beta: Array) -> Array:
             repeat = len(beta) // len(state.primal)
             dual, middle = np.repeat(state.dual, repeat, axis=0), np.repeat(centre, repeat, axis=0)
             pull = rho * public.degree * (beta - middle) ** 2
-            return loss(beta) + np.sum(beta * dual + pull, axis=2)
+            return np.asarray(loss(beta) + np.sum(beta * dual + pull, axis=2))
 
-        beta = np.zeros_like(state.primal)
-        for i in range(1, self.inner_steps + 1):
-            u1, u2 = zeroth.smoothing(i, P, self.smoothing)
-            g = zeroth.two_point(lagrangian, beta, u1, u2, self.directions, noise, f"inner {i}")
-            beta = beta - zeroth.step_size(i, P, self.step, self.radius, self.lipschitz) * g  # (9)
+        return value
+
+    def compiled(self, t: int, state: Consensus, block: Block, public: Public, noise: SimulatedNoise) -> Array:
+        """The same, an agent at a time."""
+        beta, counts = np.zeros_like(state.primal), self.counted(public)
+        names = np.array([key(f"inner {i}") for i in range(self.inner_steps)], np.int64)
+        pull = (public.each(self.penalty) * public.degree)[:, 0]
+        l1, l2 = (weight * public.mask / public.count for weight in (public.penalty.l1, public.penalty.l2))
+        work = 50.0 * self.inner_steps * int(counts.sum()) * public.width * len(beta)
+        threads.run(
+            inner_loops, beta.shape[0] * beta.shape[1], work, noise.seeds, noise.agents, t, names, counts,
+            *self.inner(public.width), *block.arrays, state.dual, self.centre(state, public), pull, l1, l2, beta,
+        )  # fmt: skip
         return beta
+
+    def centre(self, state: Consensus, public: Public) -> Array:
+        """Mean of ½(β_k + β_l) over the neighbours."""
+        return np.asarray(0.5 * (state.primal + state.neighbours / public.degree))
+
+    def counted(self, public: Public) -> NDArray[np.int64]:
+        """J of each agent at hand: (A,)."""
+        return public.each(self.directions)[:, 0].astype(np.int64)
+
+    def inner(self, width: int) -> tuple[Array, Array, Array]:
+        """u_1, u_2 and α of every inner step, each (T,)."""
+        steps = range(1, self.inner_steps + 1)
+        u = np.array([zeroth.smoothing(i, width, self.smoothing) for i in steps])
+        alpha = np.array([zeroth.step_size(i, width, self.step, self.radius, self.lipschitz) for i in steps])
+        return np.ascontiguousarray(u[:, 0]), np.ascontiguousarray(u[:, 1]), alpha
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
         dual = state.dual + public.each(self.penalty) * (public.degree * message - received)  # (5)
@@ -90,13 +130,14 @@ class DZOA(Algorithm):
             return []
         known = public.row_norm is not None and np.isfinite(public.loss.slope_bound)
         c1 = public.loss.slope_bound * float(public.row_norm or 1.0) if known else 1.0
-        # (22) falls with ρ|V_k|N_k alone, so the agent with the smallest has the largest ε
-        k = int(np.argmin(public.each(self.penalty)[:, 0] * public.degree[:, 0] * public.sizes[public.agents]))
-        setting = published.DZOASetting(
-            c1, float(public.each(self.penalty)[k, 0]), int(public.degree[k, 0]), int(public.sizes[public.agents[k]]),
-            public.width, self.inner_steps, self.radius, self.step,
-        )  # fmt: skip
-        one = float(published.d_zoa_iteration(setting, self.directions, delta).epsilon)
+        ones: list[float] = []
+        for k, agent in enumerate(public.agents):
+            setting = published.DZOASetting(
+                c1, float(public.each(self.penalty)[k, 0]), int(public.degree[k, 0]), int(public.sizes[agent]),
+                public.width, self.inner_steps, self.radius, self.step,
+            )  # fmt: skip
+            ones.append(float(published.d_zoa_iteration(setting, int(self.counted(public)[k]), delta).epsilon))
+        one = max(ones)
         return [published.d_zoa_total(one, self.rounds, delta)]
 
     def guarantee(self, public: Public) -> Guarantee:

@@ -16,7 +16,8 @@ paper       code             shape    public argument
 α           noise_rate       A 1      noise_rate
 
 Differs from the paper: nothing; line 4's noise is a linear term 2η_iV_i ε_iᵀf, of rate α/(2η_iV_i).
-Privacy: see `objective`. Proven with `release_noise`, else assumed.
+Privacy: see `objective`. Proven with `release_noise`, else assumed. The published bound, Σ_t C(1.4c1 + α)/(η_iV_iB_i),
+is that of R-ADMM with h = 2η_iV_i: it leaves out what the penalty adds.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class MADMM(PerturbedADMM):
     """Growing penalty parameters, constant dual step."""
 
     paper = "Zhang et al. 2018, M-ADMM"
+    claim = "M-ADMM, ICML 2018"
 
     growth: Parameter = 1.0
     dual_step: float = 1.0
@@ -46,6 +48,9 @@ class MADMM(PerturbedADMM):
 
     def rate(self, t: int, public: Public) -> Array:
         return public.each(self.noise_rate) / (2.0 * self.eta(t, public) * public.degree)
+
+    def claimed_convexity(self, t: int, public: Public) -> Array:
+        return 2.0 * self.eta(t, public) * public.degree
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
         return Consensus(message, state.dual + self.dual_step * (public.degree * message - received), received)

@@ -43,7 +43,7 @@ class MRADMM(RADMM):
         self.positive("growth")
 
     def eta(self, t: int, public: Public) -> Array:
-        return public.each(self.penalty) * public.each(self.growth) ** ((t + 1) // 2)
+        return public.each(self.penalty) * public.each(self.growth) ** (t if not self.recycle else (t + 1) // 2)
 
     def dual_step(self, t: int, public: Public) -> Array:
         if not self.common_dual:

@@ -21,15 +21,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from confide.algorithms.admm import ADMM
 from confide.algorithms.base import Array, Consensus, Parameter
-from confide.privacy import Event, Free, Gaussian, Guarantee, Label, ObjectivePerturbation
+from confide.privacy import Event, Free, Gaussian, Guarantee, Label, ObjectivePerturbation, published
 from confide.privacy import epsilon as total_epsilon
 from confide.privacy.noise import Noise
+from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.problem import Public
 
@@ -39,6 +40,7 @@ class PerturbedADMM(ADMM):
     """Exact ADMM whose argmin may carry a random linear term: private when `noise_rate` α is above 0."""
 
     needs = "smooth loss"
+    claim: ClassVar[str] = "(32) of R-ADMM, every round"  # name of the published bound
 
     noise_rate: Parameter = 0.0
     release_noise: Parameter = 0.0
@@ -74,6 +76,19 @@ class PerturbedADMM(ADMM):
     def convexity(self, t: int, public: Public) -> Array:
         """h: strong convexity of the objective in round t without any row: (A, 1)."""
         return 2.0 * self.eta(t, public) * public.degree + public.mask.min() * public.penalty.l2 / public.count
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        if not self.private(public) or row_length(public) * public.loss.slope_bound > 1:  # Theorem V.1 assumes both 1
+            return []
+        touched = np.flatnonzero(self.schedule(public).touches) + 1
+        h = np.array([self.claimed_convexity(int(t), public)[:, 0] for t in touched])
+        rate = np.array([self.rate(int(t), public)[:, 0] for t in touched])
+        rows = 1.0 / public.scale[:, 0]
+        return [replace(published.r_admm(1.0, rows, public.loss.curvature_bound, h, rate), name=self.claim)]
+
+    def claimed_convexity(self, t: int, public: Public) -> Array:
+        """h as the published bound takes it: (A, 1)."""
+        return self.convexity(t, public)
 
     def events(self, public: Public) -> list[list[Event]]:
         if not self.private(public) or not bounded(public):

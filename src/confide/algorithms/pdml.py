@@ -23,6 +23,7 @@ a           public.penalty     scalar   L2(a), a > 0
 
 Differs from the paper: η_i is uniform in the ℓ2 ball of radius R (the text's cube fits its own table worse), or with
 `exponential=True` has the density ∝ exp(-R‖η‖) of Remark 1. Every label is reported with the odds e^ε : 1.
+An intercept is not penalised and may then have no optimum with few rows or a small ε: append a column of ones instead.
 
 Privacy: labels are ε-locally private whatever happens afterwards: proven, at the user. Features: none. Noise bounded
 by R and drawn once gives only (0, δ) with δ far above 1/m, and the Gaussian part falls so fast that its exact total

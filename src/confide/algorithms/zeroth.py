@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +42,20 @@ class CentralZeroth(Algorithm):
 Values = Callable[[Array], Array]  # (S·J, A, P) -> (S·J, A)
 
 
-def two_point(value: Values, beta: Array, u1: float, u2: float, directions: int, noise: Noise, name: str) -> Array:
-    """Mean over J directions of [F(β + u1ν1 + u2ν2) - F(β + u1ν1)]/u2 · ν2: (7), (8) of D-ZOA; beta (S, A, P)."""
+def two_point(value: Values, beta: Array, u1: float, u2: float, directions: Any, noise: Noise, name: str) -> Array:
+    """Mean over J directions of [F(β + u1ν1 + u2ν2) - F(β + u1ν1)]/u2 · ν2: (7), (8) of D-ZOA; beta (S, A, P).
+
+    `directions` J is one number, or one an agent (A,).
+    """
     seeds, agents, width = beta.shape
-    draws = noise.public_normal(name, 2 * directions * width).reshape(seeds, agents, 2, directions, width)
-    nu1, nu2 = (np.moveaxis(draws[:, :, i], 2, 1) for i in (0, 1))  # each (S, J, A, P)
+    most = int(np.max(directions))
+    draws = noise.public_normal(name, 2 * most * width).reshape(seeds, agents, most, 2, width)
+    nu1, nu2 = (np.moveaxis(draws[:, :, :, i], 2, 1) for i in (0, 1))  # each (S, J, A, P)
     base = beta[:, None] + u1 * nu1
     rise = value(_flat(base + u2 * nu2)) - value(_flat(base))
-    return np.mean(rise.reshape(seeds, directions, agents, 1) / u2 * nu2, axis=1)
+    used = np.arange(most)[:, None] < directions  # (J, A), or (J, 1)
+    total = np.sum(rise.reshape(seeds, most, agents, 1) / u2 * nu2 * used[:, :, None], axis=1)
+    return total / np.reshape(directions, (-1, 1))
 
 
 def _flat(points: Array) -> Array:

@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from confide import threads
+from confide.privacy.ziggurat import fill_normals
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -64,6 +65,11 @@ def fill(seeds: Index, agents: Index, t: int, name: int, kind: int, out: Array, 
                 out[i, j, 2 * b + 1] = v
 
 
+def key(name: str) -> int:
+    """The part of the counter that a draw's name is."""
+    return zlib.crc32(name.encode())
+
+
 class Noise(Protocol):
     """What `local` may draw: arrays (seeds, agents, width) of the round at hand, each draw with a name of its own."""
 
@@ -100,16 +106,18 @@ class SimulatedNoise:
 
     def _fill(self, kind: int, name: str, width: int) -> Array:
         out = np.empty((len(self.seeds), len(self.agents), width))
-        key = zlib.crc32(name.encode())
         jobs = len(self.seeds) * len(self.agents)
-        threads.run(fill, jobs, 40 * out.size, self.seeds, self.agents, self.round, key, kind, out)
+        threads.run(fill, jobs, 40 * out.size, self.seeds, self.agents, self.round, key(name), kind, out)
         return out
 
     def gaussian(self, name: str, value: Array, scale: Array) -> Array:
         return value + scale * self.normal(name, value.shape[2])
 
     def public_normal(self, name: str, width: int) -> Array:
-        return self.normal(name, width)
+        out = np.empty((len(self.seeds), len(self.agents), width))
+        jobs = len(self.seeds) * len(self.agents)
+        threads.run(fill_normals, jobs, 10 * out.size, self.seeds, self.agents, self.round, key(name), out)
+        return out
 
     def normal(self, name: str, width: int) -> Array:
         """Standard normal entries."""

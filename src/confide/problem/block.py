@@ -60,6 +60,12 @@ class Block:
     def _norms(self) -> Array:
         return self.shards.norms(self.intercept)
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What compiled inner loops take: rows, targets, weights, label noise, offsets, scale, loss."""
+        s = self.shards
+        return s.rows, s.y, self._w, self._q, s.offsets, self.scale, self.loss.code, self.loss.base.parameter
+
     def _model(self, beta: Array) -> Array:
         seeds, agents, width = beta.shape
         return np.ascontiguousarray(beta).reshape(seeds, agents, self.loss.outputs, width // self.loss.outputs)
@@ -98,7 +104,8 @@ class Block:
         return np.asarray(self._sum(part)[:, :, 0])
 
     def _clips(self, clip: Any) -> Array:
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(clip, float).reshape(-1), self.agents))
+        given = np.ascontiguousarray(clip, float).reshape(-1)
+        return given if given.size == self.agents else np.full(self.agents, float(given[0]))
 
     def _sum(self, part: Array) -> Array:
         out = np.zeros((part.shape[1], self.agents, part.shape[2]))

@@ -1,4 +1,4 @@
-"""The papers' theorems as calculators: functions of public numbers, one module a paper.
+"""The papers' theorems as calculators: functions of public numbers, a module for each paper but CDP-ADMM.
 
     from confide.theory import recycled_admm
 

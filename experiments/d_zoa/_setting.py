@@ -1,0 +1,120 @@
+"""What the figures of the D-ZOA paper share: network, data, methods and their noise (section VI).
+
+The text's loss is the plain square (xᵀβ - y)² and its ridge penalty ‖β‖²; `Squared` and `L2` are halves, so rows count
+twice and L2 has strength 2η. Both are then exactly f_k of (2), with 1/N_k, and β^c solves (1) with it.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import confide
+from confide.algorithms import ADMM, DPADMM, DPSGD, DVP, DZOA, PVP, Algorithm
+from confide.privacy import published
+
+from ._tuned import TUNED
+
+Array = NDArray[np.float64]
+
+# Section VI. R and L are not printed; only R/L enters the method, and 0.4 converges at every ε used.
+AGENTS, ROWS, FEATURES, ROUNDS, INNER = 5, 20, 10, 200, 100
+PENALTY, STRENGTH, BOUND, DELTA = 4.0, 1.0, 1.0, 1e-3
+STEP, RADIUS, LIPSCHITZ, SMOOTHING = 0.54, 1.0, 2.5, 1.0
+EPSILONS = (0.15, 0.95)
+NETWORK = confide.Graph.from_edges([(0, 1), (0, 3), (1, 2), (2, 3), (3, 4)])
+METHODS = {"lasso": ("DPSGD", "DP-ADMM", "D-ZOA"), "ridge": ("DPSGD", "PVP", "DP-ADMM", "DVP", "D-ZOA")}
+DATA_SEED = 20220
+
+
+@lru_cache(maxsize=8)
+def problem(trial: int, penalty: str, rows: int = ROWS) -> confide.Problem:
+    """The data of one trial, `rows` an agent: scaled by column, then to norm at most 1; y from the scaled rows."""
+    rng = np.random.default_rng((DATA_SEED, trial))
+    X = rng.normal(size=(AGENTS * rows, FEATURES))
+    X /= np.abs(X).max(axis=0)
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    y = X @ rng.normal(size=FEATURES) + rng.normal(scale=math.sqrt(0.1), size=len(X))
+    party = np.repeat(np.arange(AGENTS), rows)
+    shards = confide.Shards.from_groups(X, y, party, columns={"weight": np.full(len(X), 2.0)})
+    kind = {"lasso": confide.penalties.L1(STRENGTH), "ridge": confide.penalties.L2(2 * STRENGTH)}[penalty]
+    return confide.Problem(shards, confide.losses.Squared(), kind)
+
+
+def setting(agent: int, solution: float) -> published.DZOASetting:
+    """What (17), (20) and (22) are made of at this agent; `solution` is ‖β^c‖."""
+    degree = int(NETWORK.degrees[agent])
+    return published.DZOASetting(BOUND, PENALTY, degree, ROWS, FEATURES, INNER, RADIUS, STEP, 0.5, solution)
+
+
+def directions(task: confide.Problem, epsilon: float, delta: float) -> tuple[int, ...]:
+    """J of every agent: (22) solved for J."""
+    norm = float(np.linalg.norm(task.solve()))
+    return tuple(published.d_zoa_directions(setting(k, norm), epsilon, delta) for k in range(AGENTS))
+
+
+def d_zoa(task: confide.Problem, epsilon: float, delta: float = DELTA, rounds: int = ROUNDS) -> DZOA:
+    """The method as simulated."""
+    return DZOA(
+        rounds=rounds, penalty=PENALTY, inner_steps=INNER, directions=directions(task, epsilon, delta), step=STEP,
+        radius=RADIUS, lipschitz=LIPSCHITZ, smoothing=SMOOTHING,
+    )  # fmt: skip
+
+
+def multiple(epsilon: float, delta: float) -> float:
+    """Noise as a multiple of a message's sensitivity that makes one iteration (ε, δ)-private: as in (20)."""
+    return math.sqrt(2.1 * math.log(1.25 / delta)) / epsilon
+
+
+def baseline(name: str, epsilon: float, delta: float, **tuned: float) -> Algorithm:
+    """A baseline with noise for (ε, δ) in every iteration, under the paper's c1 = 1, which nothing enforces."""
+    m, shift = multiple(epsilon, delta), 2 * BOUND / ROWS  # how far an agent's gradient moves
+    common: dict[str, Any] = {"rounds": ROUNDS}
+    if name == "DPSGD":
+        return DPSGD(**common, assumed_bound=BOUND, noise=m * shift, **tuned)
+    if name == "DP-ADMM":
+        return DPADMM(**common, assumed_bound=BOUND, noise=m, **tuned)
+    if name == "PVP":
+        h = 2 * tuned["penalty"] * NETWORK.degrees + 2 * STRENGTH / AGENTS  # strong convexity of the argmin
+        return PVP(**common, assumed_bound=BOUND, noise=m * shift / h, **tuned)
+    return DVP(**common, noise=m * shift, **tuned)
+
+
+def tuned(name: str, penalty: str, epsilon: float, delta: float = DELTA) -> Algorithm:
+    """A baseline with the parameters of `_tuned` for the nearest noise: only ε/√log(1.25/δ) enters the noise."""
+    known = {e: abs(math.log(multiple(e, DELTA) / multiple(epsilon, delta))) for e in TUNED[penalty][name]}
+    return baseline(name, epsilon, delta, **TUNED[penalty][name][min(known, key=known.__getitem__)])
+
+
+def chunks(trials: int, first: int, size: int) -> list[list[int]]:
+    """[0, first], then `size` at a time: the tasks of a quick run of `first` trials begin those of a full one."""
+    starts = [0, *range(first, trials, size)]
+    return [[a, min(b, trials)] for a, b in zip(starts, [*starts[1:], trials], strict=True)]
+
+
+def chosen(name: str, penalty: str, task: confide.Problem, epsilon: float, delta: float) -> Algorithm:
+    """Any method by its name; "ADMM" is the exact one without noise, at D-ZOA's ρ."""
+    if name == "ADMM":
+        return ADMM(rounds=ROUNDS, penalty=PENALTY)
+    return d_zoa(task, epsilon, delta) if name == "D-ZOA" else tuned(name, penalty, epsilon, delta)
+
+
+def trial_errors(name: str, penalty: str, epsilon: float, delta: float, trials: range, every: int = 1) -> Array:
+    """Σ_k ‖β_k - β^c‖²/‖β^c‖² of one method: (trials, rounds recorded). A trial has data and noise of its own."""
+    out = []
+    for trial in trials:
+        task = problem(trial, penalty)
+        method = chosen(name, penalty, task, epsilon, delta)
+        run = confide.simulate(task, NETWORK, method, seeds=[trial], record=("error",), every=every)
+        out.append(run.history["error"][:, 0])
+    return np.array(out)
+
+
+def label(name: str, penalty: str) -> str:
+    """The guarantee's label, as the simulator prints it."""
+    task = problem(0, penalty)
+    return str(chosen(name, penalty, task, 0.95, DELTA).guarantee(task.public(NETWORK)).label)

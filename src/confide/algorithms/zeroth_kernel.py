@@ -1,0 +1,121 @@
+"""D-ZOA's inner loop, compiled: draws, values of the objective and steps of one agent and seed together.
+
+The same draws and, up to rounding, the same numbers as `zeroth.two_point` step by step, which serves what this does
+not: sparse rows, several margins a row, concave penalties, and noise that is not simulated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from confide.privacy.ziggurat import normals
+from confide.problem.margin import SQUARED, value1
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+DIRECTIONS = 128  # evaluated side by side
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _margins(X: Any, i: int, beta: Array, z: Array) -> None:
+    """z = x_iᵀβ for the columns of beta (P, J); four features at a time, so that z is written less often."""
+    p = X.shape[1]
+    if beta.shape[0] > p:
+        z[:] = beta[p]
+    else:
+        z[:] = 0.0
+    fours = p - p % 4
+    for f in range(0, fours, 4):
+        a, b, c, d = X[i, f], X[i, f + 1], X[i, f + 2], X[i, f + 3]
+        for j in range(z.size):
+            z[j] += a * beta[f, j] + b * beta[f + 1, j] + c * beta[f + 2, j] + d * beta[f + 3, j]
+    for f in range(fours, p):
+        a = X[i, f]
+        for j in range(z.size):
+            z[j] += a * beta[f, j]
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _dot(a: Array, b: Array) -> float:
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit(cache=True)
+def _add_loss_rises(
+    rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, scale: float, code: int, a: float,
+    base: Array, along: Array, u2: float, z: Array, dz: Array, rise: Array,
+) -> None:  # fmt: skip
+    """rise += scale·Σ_i w_i [ℓ_i(base + u2·along) - ℓ_i(base)], a column of base, along (P, J) for each direction."""
+    for i in range(start, stop):
+        _margins(rows, i, base, z)
+        _margins(rows, i, along, dz)
+        target = y[i]
+        weight = scale * (w[i] if w.size > 1 else w[0])
+        noisy = q[i] if q.size > 1 else q[0]
+        if code == SQUARED:
+            for j in range(rise.size):
+                low, high = z[j] - target, z[j] + u2 * dz[j] - target
+                rise[j] += weight * (0.5 * high * high - 0.5 * low * low)
+        else:
+            for j in range(rise.size):
+                low, high = z[j], z[j] + u2 * dz[j]
+                v = value1(code, a, high, target) - value1(code, a, low, target)
+                if noisy != 0.0:
+                    u = value1(code, a, high, -target) - value1(code, a, low, -target)
+                    v = (1.0 + noisy) * v - noisy * u
+                rise[j] += weight * v
+
+
+@njit(cache=True)
+def _add_public_rises(
+    base: Array, along: Array, u2: float, dual: Array, centre: Array, pull: float, l1: Array, l2: Array, rise: Array
+) -> None:
+    """rise += the same of βᵀγ + pull‖β - centre‖² + Σ l1|β| + ½l2β²."""
+    for p in range(base.shape[0]):
+        for j in range(base.shape[1]):
+            low, high = base[p, j], base[p, j] + u2 * along[p, j]
+            b, c = low - centre[p], high - centre[p]
+            v = dual[p] * high + pull * c * c + l1[p] * abs(high) + 0.5 * l2[p] * high * high
+            rise[j] += v - (dual[p] * low + pull * b * b + l1[p] * abs(low) + 0.5 * l2[p] * low * low)
+
+
+@njit(cache=True, nogil=True)
+def inner_loops(
+    seeds: Index, agents: Index, t: int, names: Index, directions: Index, u1: Array, u2: Array, steps: Array,
+    rows: Any, y: Array, w: Array, q: Array, offsets: Index, scale: Array, code: int, a: float,
+    dual: Array, centre: Array, pull: Array, l1: Array, l2: Array, beta: Array, first: int, end: int,
+) -> None:  # fmt: skip
+    """beta[s, k] after all steps (7) to (9), from 0; job = s·agents + k. `names` (T,) are the draws' keys."""
+    P = beta.shape[2]
+    draws = np.empty(2 * P * DIRECTIONS)
+    for job in range(first, end):
+        s, k = job // agents.size, job % agents.size
+        b = beta[s, k]
+        b[:] = 0.0
+        for i in range(names.size):
+            g = np.zeros(P)
+            for start in range(0, directions[k], DIRECTIONS):
+                n = min(DIRECTIONS, directions[k] - start)
+                normals(seeds[s], agents[k], t, names[i], 2 * P * start, 2 * P * n, draws)
+                base, along, rise = np.empty((P, n)), np.empty((P, n)), np.zeros(n)
+                for p in range(P):
+                    for j in range(n):
+                        base[p, j] = b[p] + u1[i] * draws[2 * P * j + p]
+                        along[p, j] = draws[2 * P * j + P + p]
+                _add_loss_rises(
+                    rows, y, w, q, offsets[k], offsets[k + 1], scale[k], code, a, base, along, u2[i],
+                    np.empty(n), np.empty(n), rise,
+                )  # fmt: skip
+                _add_public_rises(base, along, u2[i], dual[s, k], centre[s, k], pull[k], l1, l2, rise)
+                for p in range(P):
+                    g[p] += _dot(rise, along[p]) / u2[i]  # (7)
+            for p in range(P):
+                b[p] -= steps[i] / directions[k] * g[p]  # (8), (9)
