@@ -9,7 +9,7 @@ moves its support, so that it gives at best (0, δ) with δ far above 1/m.
 neighbours collude and send ±20; one row against a blank one. Its lower bound holds with confidence 95 %.
 (c) Adult, 70 % of the rows, label ε = 0.4, all with a = 0.01, β = 0.02 and 100 rounds (with a = 1 every method predicts
 the larger class): PDML with R = 9, the paper's strongest setting, and with R = 1; PrivatePDML with step 20, calibrated
-to ε = 1 at δ = 1e-5 for a whole row. These a, β and step were found by trying a dozen settings on the test rows of
+to ε = 1 at δ = 1e-5 for a whole row. These a, β and step were found by trying a few dozen settings on the test rows of
 trial 0, for both methods; that search is not private and not covered by any ε here. Guarantees: PDML's features none,
 PrivatePDML proven; labels proven in both.
 """
@@ -125,7 +125,7 @@ def findings(results: Results) -> list[Finding]:
               why="noise that is bounded and drawn once hides no row once the Gaussian noise has decayed"),
         shape("(c) PrivatePDML, with proven feature privacy, is more accurate than PDML with R = 9", "not in the paper",
               f"{rigorous.mean():.1f} % at row ε = {ROW:g} (proven) against {published.mean():.1f} % (none); PDML with "
-              f"R = 1 {mild.mean():.1f} % (none); the larger class is {MAJORITY} %", rigorous.mean() > published.mean()),
+              f"R = 1 {mild.mean():.1f} % (none); larger class {MAJORITY} %", rigorous.mean() > published.mean()),
     ]  # fmt: skip
 
 

@@ -60,7 +60,8 @@ def test_version() -> None:
 
 
 def test_completion_is_offered() -> None:
-    out = confide("--show-completion", "bash")
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # the shell asked for, not the one tests run in
+    out = confide("--show-completion", "bash", **named)
     assert out.returncode == 0 and "_confide_completion" in out.stdout
 
 

@@ -55,7 +55,8 @@ def home(tmp_path: Path) -> Path:
 def test_the_tables_fit_80_columns(tmp_path: Path) -> None:
     code, out, err = run("plan", *SMALL, "--epsilon", "0.5", "1", "3", "--plot", tmp_path / "plan.png")
     assert code == 0, err
-    assert max(map(len, out.splitlines())) <= 80 and "…" not in out
+    lines = [line for line in out.splitlines() if str(tmp_path) not in line]  # a path stays whole
+    assert max(map(len, lines)) <= 80 and "…" not in out
     for said in ("ε=0.5", "ε=1", "ε=3", "no noise", "alone, private", "rounds", "kB sent", "time", "party 3", " ± ",
                  "best possible accuracy 85 %", "mean ± sd of 2 seeds", "protects nobody", "proven"):  # fmt: skip
         assert said in out
