@@ -7,60 +7,14 @@ The text gives no numbers of this figure; its claims in words are the findings. 
 
 from typing import Any
 
-from matplotlib.figure import Figure
+from . import _series
+from .fig2 import data, draw, findings, table, tasks, trials
 
-from confide.reproduce import Finding, Results, Trials, shape
-
-from . import _draw, _series
-
+__all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 KIND = "l2"
 CELLS = (*_series.BY_EPSILON, *_series.BY_DELTA, _series.NONE)
 title = f"Augmented objective by privacy budget, {KIND} penalty"
-trials = Trials(published=100, full=10, quick=1)
-data = ()
-
-
-def tasks(trials: int) -> list[dict[str, Any]]:
-    return [{"trial": t} for t in range(trials)]
 
 
 def measure(trial: int) -> dict[str, Any]:
     return _series.augmented(_series.MOST, KIND, CELLS, trial)
-
-
-def table(results: Results) -> list[dict[str, Any]]:
-    values = results.stack("augmented")
-    return [
-        {"epsilon an iteration": e, "delta": d, "iteration": l, "mean": values[:, i, l - 1].mean(),
-         "lowest": values[:, i, l - 1].min(), "highest": values[:, i, l - 1].max(),
-         "guarantee": "none" if (e, d) == _series.NONE else "assumed"}
-        for i, (e, d) in enumerate(CELLS)
-        for l in (1, 5, 10, 30, 50, 100)
-    ]  # fmt: skip
-
-
-def findings(results: Results) -> list[Finding]:
-    mean = results.stack("augmented").mean(axis=0)
-    end = mean[:, -1]
-    out = [
-        shape("larger ε, lower value at the end: δ=1e-3, ε=.01 .05 .1 .2 ∞", "yes",
-              " ".join(f"{end[i]:.4g}" for i in (0, 1, 2, 3, 8)), end[0] > end[1] > end[2] > end[3] >= 0.99 * end[8]),
-        shape("larger δ, lower value at the end: ε=.1, δ=1e-6 to 1e-3", "yes",
-              " ".join(f"{v:.4g}" for v in end[4:8]), all(end[i] > end[i + 1] for i in range(4, 7))),
-    ]  # fmt: skip
-    falls = mean[:, -1] < mean[:, 4]
-    out.append(shape(
-        "the value falls with the iterations, from the 5th to the last", "all", f"{falls.sum()} of {len(falls)}",
-        falls.all(),
-    ))  # fmt: skip
-    return out
-
-
-def draw(results: Results) -> Figure:
-    values = results.stack("augmented")
-    free = ("non-private", values[:, 8])
-    panels = [
-        ("δ=1e-3", [*((f"ε={e:g}", values[:, i]) for i, (e, _) in enumerate(_series.BY_EPSILON)), free]),
-        ("ε=.1", [*((f"δ={d:g}", values[:, 4 + i]) for i, (_, d) in enumerate(_series.BY_DELTA)), free]),
-    ]
-    return _draw.series(results, panels, "augmented objective", log=True)

@@ -10,62 +10,14 @@ finding asks for 20 % around iteration 50, a mark set after seeing that.
 
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
+from . import _series
+from .fig3 import data, draw, findings, table, tasks, trials
 
-from confide.reproduce import Finding, Results, Trials, shape
-
-from . import _draw, _series
-
+__all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 KIND = "l2"
 CELLS = (*_series.BY_EPSILON, *_series.BY_DELTA, _series.NONE)
 title = f"Empirical loss by privacy budget, {KIND} penalty"
-trials = Trials(published=100, full=10, quick=1)
-data = ()
-
-
-def tasks(trials: int) -> list[dict[str, Any]]:
-    return [{"trial": t} for t in range(trials)]
 
 
 def measure(trial: int) -> dict[str, Any]:
     return _series.losses(_series.MOST, KIND, CELLS, trial)
-
-
-def table(results: Results) -> list[dict[str, Any]]:
-    values = results.stack("loss")
-    return [
-        {"epsilon an iteration": e, "delta": d, "iteration": l, "mean": values[:, i, l - 1].mean(),
-         "lowest": values[:, i, l - 1].min(), "highest": values[:, i, l - 1].max(),
-         "guarantee": "none" if (e, d) == _series.NONE else "assumed"}
-        for i, (e, d) in enumerate(CELLS)
-        for l in (1, 5, 10, 30, 50, 100)
-    ]  # fmt: skip
-
-
-def findings(results: Results) -> list[Finding]:
-    mean = results.stack("loss").mean(axis=0)
-    end = mean[:, -10:].mean(axis=1)  # a worker's own model is as noisy as its last iteration
-    out = [
-        shape("larger ε, lower mean of the last ten: δ=1e-3, ε=.01 .05 .1 .2 ∞", "yes",
-              " ".join(f"{end[i]:.4g}" for i in (0, 1, 2, 3, 8)), end[0] > end[1] > end[2] > end[3] >= 0.99 * end[8]),
-        shape("larger δ, lower mean of the last ten: ε=.1, δ=1e-6 to 1e-3", "yes",
-              " ".join(f"{v:.4g}" for v in end[4:8]), all(end[i] > end[i + 1] for i in range(4, 7))),
-    ]  # fmt: skip
-    near = np.abs(mean[:, 45:55].mean(axis=1) / end - 1)
-    out.append(shape(
-        "fast convergence whatever the privacy: around iteration 50 the loss is within 20 % of its end", "all",
-        "off by " + " ".join(f"{v:.0%}" for v in near), np.all(near < 0.2),
-        why="a worker's own noisy model keeps the noise of all iterations: it settles later the more noise there is",
-    ))  # fmt: skip
-    return out
-
-
-def draw(results: Results) -> Figure:
-    values = results.stack("loss")
-    free = ("non-private", values[:, 8])
-    panels = [
-        ("δ=1e-3", [*((f"ε={e:g}", values[:, i]) for i, (e, _) in enumerate(_series.BY_EPSILON)), free]),
-        ("ε=.1", [*((f"δ={d:g}", values[:, 4 + i]) for i, (_, d) in enumerate(_series.BY_DELTA)), free]),
-    ]
-    return _draw.series(results, panels, "empirical loss", log=True)
