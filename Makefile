@@ -1,19 +1,24 @@
 # Two commands do all set-up: `make demo` and `make test`. The environment is kept in .venv.
 PYTHON ?= python3.11
 BIN := .venv/bin
+BASE := .venv/.base
 STAMP := .venv/.installed
 
 .PHONY: demo demo-network test test-fast check bench reproductions docs pictures clean
 
-$(STAMP): pyproject.toml constraints.txt
+$(BASE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv || python3 -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]"
+	touch $(BASE)
+
+$(STAMP): $(BASE)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,check]"
 	touch $(STAMP)
 
-demo: $(STAMP)           ## the main job on generated data
+demo: $(BASE)            ## the main job on generated data
 	$(BIN)/confide demo
 
-demo-network: $(STAMP)   ## five real nodes on this machine, one of them killed and restarted
+demo-network: $(BASE)    ## five real nodes on this machine, one of them killed and restarted
 	$(BIN)/confide demo --network
 
 test: $(STAMP)           ## everything
