@@ -1,4 +1,4 @@
-"""Drawings that several files share."""
+"""Drawings and rows of CSVs that several files share: no task's value depends on this file."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from confide.reproduce import Results
 
 from ._published import DELTAS, EPSILONS
+from ._series import BY_DELTA, BY_EPSILON, NONE
 from ._setting import DESIGNS, ROUNDS
 from ._tables import column, errors
 
@@ -54,3 +55,24 @@ def series(results: Results, panels: list[tuple[str, list[tuple[str, Any]]]], yl
     for axis in axes[[0] if len(panels) < 3 else [0, 2]]:
         axis.set_ylabel(ylabel)
     return figure
+
+
+def budgets(results: Results, values: Any, ylabel: str) -> Figure:
+    """Values (trials, cells, rounds) of BY_EPSILON, BY_DELTA and NONE, in this order: a panel by ε and one by δ."""
+    free = ("non-private", values[:, 8])
+    panels = [
+        ("δ=1e-3", [*((f"ε={e:g}", values[:, i]) for i, (e, _) in enumerate(BY_EPSILON)), free]),
+        ("ε=.1", [*((f"δ={d:g}", values[:, 4 + i]) for i, (_, d) in enumerate(BY_DELTA)), free]),
+    ]
+    return series(results, panels, ylabel, log=True)
+
+
+def budget_rows(values: Any, cells: Any) -> list[dict[str, Any]]:
+    """The rows of the CSV beside `budgets`."""
+    return [
+        {"epsilon an iteration": e, "delta": d, "iteration": l, "mean": values[:, i, l - 1].mean(),
+         "lowest": values[:, i, l - 1].min(), "highest": values[:, i, l - 1].max(),
+         "guarantee": "none" if (e, d) == NONE else "assumed"}
+        for i, (e, d) in enumerate(cells)
+        for l in (1, 5, 10, 30, 50, 100)
+    ]  # fmt: skip

@@ -33,14 +33,7 @@ def measure(trial: int) -> dict[str, Any]:
 
 
 def table(results: Results) -> list[dict[str, Any]]:
-    values = results.stack("loss")
-    return [
-        {"epsilon an iteration": e, "delta": d, "iteration": l, "mean": values[:, i, l - 1].mean(),
-         "lowest": values[:, i, l - 1].min(), "highest": values[:, i, l - 1].max(),
-         "guarantee": "none" if (e, d) == _series.NONE else "assumed"}
-        for i, (e, d) in enumerate(CELLS)
-        for l in (1, 5, 10, 30, 50, 100)
-    ]  # fmt: skip
+    return _draw.budget_rows(results.stack("loss"), CELLS)
 
 
 def findings(results: Results) -> list[Finding]:
@@ -62,10 +55,4 @@ def findings(results: Results) -> list[Finding]:
 
 
 def draw(results: Results) -> Figure:
-    values = results.stack("loss")
-    free = ("non-private", values[:, 8])
-    panels = [
-        ("δ=1e-3", [*((f"ε={e:g}", values[:, i]) for i, (e, _) in enumerate(_series.BY_EPSILON)), free]),
-        ("ε=.1", [*((f"δ={d:g}", values[:, 4 + i]) for i, (_, d) in enumerate(_series.BY_DELTA)), free]),
-    ]
-    return _draw.series(results, panels, "empirical loss", log=True)
+    return _draw.budgets(results, results.stack("loss"), "empirical loss")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from confide import evaluation, privacy
 from confide._version import __version__
 from confide.evaluation import Evaluation
+from confide.files import write_whole
 from confide.privacy import Event, Guarantee
 from confide.privacy.published import PublishedBound
 from confide.privacy.serialize import event_from_json, event_to_json
@@ -234,14 +235,10 @@ def _rounds_from_json(rounds: list[list[dict[str, Any]]]) -> list[list[Event]]:
 
 def write_arrays(path: str | Path, meta: dict[str, Any], arrays: dict[str, Any]) -> Path:
     """An .npz file with a JSON header, written whole or not at all."""
-    path = Path(path)
     buffer = io.BytesIO()
     header = np.frombuffer(json.dumps(meta, default=plain).encode(), np.uint8)
     np.savez(buffer, header=header, **arrays)
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(buffer.getvalue())
-    part.replace(path)
-    return path
+    return write_whole(path, buffer.getvalue())
 
 
 def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from confide.privacy.ziggurat import normals
 from confide.problem.margin import SQUARED, value1
+from confide.problem.solvers import dot
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -38,14 +39,6 @@ def _margins(X: Any, i: int, beta: Array, z: Array) -> None:
         a = X[i, f]
         for j in range(z.size):
             z[j] += a * beta[f, j]
-
-
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def _dot(a: Array, b: Array) -> float:
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total
 
 
 @njit(cache=True)
@@ -116,6 +109,6 @@ def inner_loops(
                 )  # fmt: skip
                 _add_public_rises(base, along, u2[i], dual[s, k], centre[s, k], pull[k], l1, l2, rise)
                 for p in range(P):
-                    g[p] += _dot(rise, along[p]) / u2[i]  # (7)
+                    g[p] += dot(rise, along[p]) / u2[i]  # (7)
             for p in range(P):
                 b[p] -= steps[i] / directions[k] * g[p]  # (8), (9)

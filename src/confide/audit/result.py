@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from confide._version import __version__
+from confide.files import write_whole
 
 Array = NDArray[np.float64]
 COLOURS, INK, WARNING = ("#0072B2", "#E69F00"), "#22303c", "#D55E00"  # told apart by all eyes
@@ -137,9 +138,4 @@ def _finite(value: Any) -> Any:
 
 def _write(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(content)
-        return part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)  # after Ctrl-C or on a full disk
+    return write_whole(path, content)

@@ -82,7 +82,7 @@ def fit(
             raise type(error)(str(error).replace("allow_unproven=True", "--allow-unproven")) from None
     made = learned.model(known)
     if run is not None:
-        save_run(learned, known, run)
+        learned.run(known).save(run)
     made.save(out)
     if json:
         typer.echo(jsonlib.dumps(document(made, learned, rows, out, run, notes), ensure_ascii=False, indent=2))
@@ -178,13 +178,6 @@ def open_budget(settings: Settings, budget: float | None) -> None:
             raise ValueError(f"--population {settings.population!r}: has no budget yet; --budget E sets its total")
         else:
             book.open_population(settings.population, budget, settings.delta)
-
-
-def save_run(learned: Learned, schema: Schema, path: Path) -> None:
-    try:
-        learned.run(schema).save(path)
-    finally:
-        path.with_name(path.name + ".part").unlink(missing_ok=True)  # after Ctrl-C
 
 
 # --- what came out ----------------------------------------------------------------------------------------------------

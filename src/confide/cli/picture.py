@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from confide.demo import DELTA, EPSILON, Result
+from confide.files import write_whole
 
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#8C6BB1")  # told apart by all eyes
 INK = "#22303c"
@@ -32,12 +33,7 @@ def picture(result: Result, path: Path) -> Path:
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=160, format="png")
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(buffer.getvalue())
-        return part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)  # after Ctrl-C or on a full disk
+    return write_whole(path, buffer.getvalue())
 
 
 def curves(ax: Any, result: Result) -> None:

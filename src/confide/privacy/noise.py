@@ -16,26 +16,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from confide import threads
+from confide.privacy.philox import MASK, SHIFT, philox
 from confide.privacy.ziggurat import fill_normals
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-_MASK = np.uint64(0xFFFFFFFF)
-_SHIFT = np.uint64(32)
-_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 NORMAL, EXPONENTIAL, UNIFORM = 0, 1, 2
-
-
-@njit(cache=True)
-def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """Four 32-bit words of Philox-4x32-10, held in uint64."""
-    for _ in range(10):
-        p0, p1 = _M0 * c0, _M1 * c2
-        c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ k0, p1 & _MASK, (p0 >> _SHIFT) ^ c3 ^ k1, p0 & _MASK
-        k0, k1 = (k0 + _W0) & _MASK, (k1 + _W1) & _MASK
-    return c0, c1, c2, c3
 
 
 @njit(cache=True)
@@ -51,7 +38,7 @@ def fill(seeds: Index, agents: Index, t: int, name: int, kind: int, out: Array, 
     for job in range(first, end):
         i, j = job // agents.size, job % agents.size
         seed = np.uint64(seeds[i])
-        k0, k1 = seed & _MASK, seed >> _SHIFT
+        k0, k1 = seed & MASK, seed >> SHIFT
         for b in range((width + 1) // 2):
             w = philox(np.uint64(b), np.uint64(agents[j]), np.uint64(t), np.uint64(name), k0, k1)
             u, v = _unit(w[0], w[1]), _unit(w[2], w[3])

@@ -15,6 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from confide.privacy.philox import MASK, SHIFT, W1, philox
+
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -22,10 +24,7 @@ LAYERS = 256
 EDGE, AREA = 3.6541528853610088, 4.92867323399e-3  # of 256 layers: start of the tail, area of each
 TILE = 256  # entries whose words are drawn together
 
-_MASK = np.uint64(0xFFFFFFFF)
-_SHIFT, _EIGHT, _LOW = np.uint64(32), np.uint64(8), np.uint64(LAYERS - 1)
-_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_EIGHT, _LOW = np.uint64(8), np.uint64(LAYERS - 1)
 _AGAIN = np.uint64(0x80000000)  # counters of words for rejected entries lie above those of first words
 _SALT = np.uint64(0x5A16)  # a draw of `noise.fill` by the same name shares no words
 
@@ -43,21 +42,11 @@ _X = _edges()
 _RATIO = _X[1:] / _X[:-1]
 
 
-@njit(cache=True, inline="always")
-def _philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """Four 32-bit words of Philox-4x32-10, held in uint64: as `noise.philox`, which is not inlined."""
-    for _ in range(10):
-        p0, p1 = _M0 * c0, _M1 * c2
-        c0, c1, c2, c3 = (p1 >> _SHIFT) ^ c1 ^ k0, p1 & _MASK, (p0 >> _SHIFT) ^ c3 ^ k1, p0 & _MASK
-        k0, k1 = (k0 + _W0) & _MASK, (k1 + _W1) & _MASK
-    return c0, c1, c2, c3
-
-
 @njit(cache=True)
 def _words(block: Any, agent: Any, t: Any, name: Any, k0: Any, k1: Any, count: int, out: Any) -> None:
     """Words of `count` blocks from `block` on, word i of a block in row i; a loop that the compiler turns to SIMD."""
     for b in range(count):
-        c0, c1, c2, c3 = _philox(block + np.uint64(b), agent, t, name, k0, k1)
+        c0, c1, c2, c3 = philox(block + np.uint64(b), agent, t, name, k0, k1)
         out[0, b], out[1, b], out[2, b], out[3, b] = c0, c1, c2, c3
 
 
@@ -80,13 +69,13 @@ def _slow(word: Any, i: int, agent: Any, t: Any, name: Any, k0: Any, k1: Any) ->
         layer, u = np.int64(word & _LOW), _value(word)
         if abs(u) < _RATIO[layer]:
             return float(u * _X[layer])
-        again = (again + _W1) & _MASK
-        w0, w1, w2, _ = _philox(own, agent, t, again, k0, k1)
+        again = (again + W1) & MASK
+        w0, w1, w2, _ = philox(own, agent, t, again, k0, k1)
         if layer == 0:  # the tail, by Marsaglia's rejection: once in it, it is not left
             x, y = math.log(_uniform(w0)) / EDGE, math.log(_uniform(w1))
             while -2.0 * y < x * x:
-                again = (again + _W1) & _MASK
-                w0, w1, _, _ = _philox(own, agent, t, again, k0, k1)
+                again = (again + W1) & MASK
+                w0, w1, _, _ = philox(own, agent, t, again, k0, k1)
                 x, y = math.log(_uniform(w0)) / EDGE, math.log(_uniform(w1))
             return x - EDGE if u < 0 else EDGE - x
         x = u * _X[layer]
@@ -101,7 +90,7 @@ def _slow(word: Any, i: int, agent: Any, t: Any, name: Any, k0: Any, k1: Any) ->
 def normals(seed: Any, agent: Any, t: Any, name: Any, first: int, count: int, out: Array) -> None:
     """out[:count] = entries first, first + 1, … of the draw (seed, agent, t, name); `first` is a multiple of 4."""
     seed, agent, t, name = np.uint64(seed), np.uint64(agent), np.uint64(t), np.uint64(name) ^ _SALT
-    k0, k1 = seed & _MASK, seed >> _SHIFT
+    k0, k1 = seed & MASK, seed >> SHIFT
     words = np.empty((4, TILE // 4), np.uint64)
     for start in range(0, count, TILE):
         size = min(TILE, count - start)

@@ -31,7 +31,7 @@ MEMORY = 8
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def _dot(a: Array, b: Array) -> float:
+def dot(a: Array, b: Array) -> float:
     """aᵀb; for vectors this short a call of BLAS costs more than the sum."""
     total = 0.0
     for j in range(a.size):
@@ -50,7 +50,7 @@ def _add(out: Array, c: float, a: Array) -> None:
 def _times(inverse: Array, g: Array, out: Array) -> None:
     """out = -inverse·g."""
     for j in range(g.size):
-        out[j] = -_dot(inverse[j], g)
+        out[j] = -dot(inverse[j], g)
 
 
 @njit(cache=True)
@@ -62,12 +62,12 @@ def _direction(
     alpha = np.zeros(MEMORY)
     for n in range(used):
         i = (last - n) % MEMORY
-        alpha[i] = r[i] * _dot(S[i], left)
+        alpha[i] = r[i] * dot(S[i], left)
         _add(left, -alpha[i], Y[i])
     _times(inverse, left, d)
     for n in range(used - 1, -1, -1):
         i = (last - n) % MEMORY
-        _add(d, -alpha[i] - r[i] * _dot(Y[i], d), S[i])
+        _add(d, -alpha[i] - r[i] * dot(Y[i], d), S[i])
 
 
 @njit(cache=True)
@@ -96,22 +96,22 @@ def quasi_newton_one(
     d, left, new, g, gn = np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     used, last = 0, -1
     _gradient(rows, y, w, q, start, stop, beta, m, code, a, scale, linear, quad, g)
-    size = math.sqrt(_dot(g, g))
+    size = math.sqrt(dot(g, g))
     for _ in range(limit):
         if size <= tolerance:
             break
         _direction(g, inverse, S, Y, r, used, last, left, d)
-        slope = _dot(g, d)
+        slope = dot(g, d)
         if not slope < 0:
             used = 0
             _times(inverse, g, d)
-            slope = _dot(g, d)
+            slope = dot(g, d)
         step, low, high = 1.0, 0.0, math.inf
         for _ in range(31):  # a step is good once the slope along d has shrunk to 0.9 of its size
             for j in range(width):
                 new[j] = beta[j] + step * d[j]
             _gradient(rows, y, w, q, start, stop, new, m, code, a, scale, linear, quad, gn)
-            end = _dot(gn, d)
+            end = dot(gn, d)
             if abs(end) <= -0.9 * slope:
                 break
             if end > 0:
@@ -120,10 +120,10 @@ def quasi_newton_one(
             else:
                 low = step
                 step = 2 * step if high == math.inf else 0.5 * (low + high)
-        sn = math.sqrt(_dot(gn, gn))
+        sn = math.sqrt(dot(gn, gn))
         for j in range(width):  # the pair of this step; both vectors are free until the next direction
             left[j], d[j] = new[j] - beta[j], gn[j] - g[j]
-        sy = _dot(left, d)
+        sy = dot(left, d)
         if sy <= 1e-300 or (size < 1e-7 and sn > 0.9 * size and used > 0 and sn > size):
             if used == 0:
                 break  # at the floor of float64

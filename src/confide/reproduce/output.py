@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from confide._version import __version__
+from confide.files import write_whole
 
 if TYPE_CHECKING:
     from confide.reproduce.runner import Outcome
@@ -31,11 +31,11 @@ def write(outcome: Outcome, tasks: list[dict[str, Any]]) -> None:
     experiment, folder, trials = outcome.experiment, outcome.folder, outcome.experiment.trials
     folder.mkdir(parents=True, exist_ok=True)
     pictures = draw(outcome)
-    put(folder / "data.csv", as_csv(outcome.table))
+    write_whole(folder / "data.csv", as_csv(outcome.table))
     for ending, content in pictures.items():
-        put(folder / f"{experiment.name}.{ending}", content)
-    put(folder / "timing.json", as_json({"core_seconds": round(outcome.seconds, 3), "tasks": len(tasks)}))
-    put(folder / "data.json", as_json({
+        write_whole(folder / f"{experiment.name}.{ending}", content)
+    write_whole(folder / "timing.json", as_json({"core_seconds": round(outcome.seconds, 3), "tasks": len(tasks)}))
+    write_whole(folder / "data.json", as_json({
         "paper": experiment.paper, "name": experiment.name, "title": experiment.title, "text": experiment.text,
         "confide": __version__, "data": list(experiment.data),
         "trials": {"measured": outcome.trials, "full": trials.full, "published": trials.published},
@@ -87,13 +87,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)  # after Ctrl-C or on a full disk

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from confide.files import write_whole
 from confide.reproduce.experiment import names, paper_titles
 from confide.reproduce.findings import DIFFERS, IN_SHAPE, MATCHES
-from confide.reproduce.output import put
 
 Document = dict[str, Any]
 TOP = """# The papers' figures and tables, reproduced
@@ -25,7 +25,7 @@ def write_page(out: Path) -> Path | None:
     documents = finished(out)
     if not documents:
         return None
-    put(out / "index.md", page(documents).encode())
+    write_whole(out / "index.md", page(documents).encode())
     return out / "index.md"
 
 
