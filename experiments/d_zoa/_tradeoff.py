@@ -19,15 +19,13 @@ from ._setting import METHODS, ROUNDS, chunks, label, trial_errors
 
 SWEEP, DELTAS = (0.15, 0.35, 0.55, 0.95), (1e-6, 1e-3, 1e-2)
 POINTS = [(e, d) for d in (1e-6, 1e-3) for e in SWEEP] + [(e, 1e-2) for e in (0.15, 0.95)]
-SHARE = 10  # D-ZOA gets one trial for so many of the others: at ε = .95 it costs a hundred times as much
 EVERY, TAIL = 20, 2  # rounds recorded, and how many of the last recorded ones are averaged
 
 
 def tasks(penalty: str, trials: int) -> list[dict[str, Any]]:
-    parts = {"D-ZOA": chunks(-(-trials // SHARE), 1, 1)}
     work = [
         {"method": method, "penalty": penalty, "epsilon": e, "delta": d, "trials": part}
-        for method in METHODS[penalty] for e, d in POINTS for part in parts.get(method, chunks(trials, 4, 23))
+        for method in METHODS[penalty] for e, d in POINTS for part in chunks(trials, 2, 2 if method == "D-ZOA" else 49)
     ]  # fmt: skip
     return sorted(work, key=lambda task: task["trials"][0])
 

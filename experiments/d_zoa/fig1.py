@@ -23,7 +23,7 @@ from ._draw import COLOURS, ERROR, band
 from ._setting import AGENTS, DELTA, LIPSCHITZ, NETWORK, PENALTY, RADIUS, SMOOTHING, d_zoa, problem
 
 title = "D-ZOA and two central zeroth-order methods"
-trials = Trials(published=100, full=10, quick=1)
+trials = Trials(published=100, full=100, quick=1)
 data = ()
 
 ROUNDS = 400

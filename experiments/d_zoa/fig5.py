@@ -2,8 +2,7 @@
 
 Settings and baselines as in fig4. J of (22) and the baselines' noise depend on ε and δ through ε/√log(1.25/δ) alone,
 so that one run serves a point of both panels; a baseline takes the parameters tuned for the nearest noise. Errors
-are means of rounds 180 and 200. D-ZOA gets one trial for ten of a baseline: it costs a hundred times as much
-at ε = .95.
+are means of rounds 180 and 200.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from confide.reproduce import Finding, Results, Trials
 from . import _tradeoff
 
 title = "Privacy against accuracy, lasso"
-trials = Trials(published=100, full=50, quick=4)
+trials = Trials(published=100, full=100, quick=2)
 data = ()
 
 
