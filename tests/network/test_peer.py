@@ -148,6 +148,36 @@ def test_calls_are_limited_in_rate_and_in_number(people, monkeypatch):
     served(people, body, latest=1)
 
 
+def test_questions_share_one_call_and_each_counts(people, monkeypatch):
+    monkeypatch.setattr(peer, "BURST", 10.0)
+    monkeypatch.setattr(peer, "RATE", 0.0)
+
+    async def body(server, link):
+        calls = []
+        opened = link._open
+        link._open = lambda **how: calls.append(1) or opened(**how)
+        for t in range(1, 11):
+            assert wire.source(await link.fetch(t, WIDTH)) == (people["ash"].card.digest, t)
+        assert len(calls) == 1 and server._held["birch"] == 1
+        with pytest.raises(TimeoutError):  # the eleventh question is turned away, and so is asking it again
+            await asyncio.wait_for(link.fetch(11, WIDTH), 1)
+        assert "ask more slowly" in link.trouble and server.refused > 1
+        assert server._held["birch"] == 0  # a call that was turned away is over
+
+    served(people, body)
+
+
+def test_the_last_question_ends_the_call(people):
+    async def body(server, link):
+        assert await link.fetch(ROUNDS, WIDTH)
+        await link.finish(ROUNDS)
+        began = time.monotonic()
+        await server.stop(grace=5)  # waits for calls under way: there is none
+        assert time.monotonic() - began < 3
+
+    served(people, body)
+
+
 # --- strangers --------------------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,11 @@
 """Neighbours over gRPC with mutual TLS. A node never sends: it answers `Fetch(run, round)` once the round is published.
 
-`Server` answers, `Link` asks one neighbour. A neighbour is a pinned certificate and nothing else: its certificate alone
-is the trust root of the link, and every handler compares the SHA-256 of the certificate at the other end, because a
-certificate signed with a neighbour's key passes TLS. Messages are raw bytes; nothing received is ever unpickled.
-A neighbour can keep us waiting, never make us fail: its errors are kept as `trouble` to be shown, and asked again.
+`Server` answers, `Link` asks one neighbour: one question after the other over one lasting call, which is opened anew
+after any failure (a call a round would cost both sides nearly twice the time). A neighbour is a pinned certificate and
+nothing else: its certificate alone is the trust root of the link, and every handler compares the SHA-256 of the
+certificate at the other end, because a certificate signed with a neighbour's key passes TLS. Messages are raw bytes;
+nothing received is ever unpickled. A neighbour can keep us waiting, never make us fail: its errors are kept as
+`trouble` to be shown, and asked again.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import random
 import ssl
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
 from typing import Any
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # strangers at the door are not worth a line of its C++ each
@@ -29,9 +32,9 @@ from confide.network.identity import Card, Identity
 
 SERVICE = "confide.Node"
 AHEAD = 2  # a neighbour is at most one round ahead of what we published, and asks for one more early
-HELD = 8  # calls of one neighbour waiting at a time
-RATE, BURST = 2000.0, 4000.0  # calls of one neighbour a second, and at once
-CALL_SECONDS = 30.0  # a held call is asked anew after this long
+HELD = 8  # calls of one neighbour at a time
+RATE, BURST = 2000.0, 4000.0  # questions of one neighbour a second, and at once
+CALL_SECONDS = 30.0  # how long a call may take to reach a neighbour
 PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between attempts: doubled each time
 
 # Without ping_timeout a black-holed link is never noticed; the rest keeps a long poll alive on an idle connection.
@@ -75,8 +78,10 @@ class Server:
         self.finished: set[str] = set()  # neighbours that have our last round in their journal
         self.refused = 0  # calls turned away
         self._server = grpc.aio.server(options=SERVER)
-        methods = {"Fetch": self._fetch, "Hello": self._hello}
-        handlers = {name: grpc.unary_unary_rpc_method_handler(self._checked(f)) for name, f in methods.items()}
+        handlers = {
+            "Fetch": grpc.stream_stream_rpc_method_handler(self._fetch),
+            "Hello": grpc.unary_unary_rpc_method_handler(self._hello),
+        }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
 
     async def start(self, address: str) -> None:
@@ -98,47 +103,62 @@ class Server:
         self._news.set()
         self._news = asyncio.Event()
 
-    def _checked(self, handler: Callable[[str, bytes, Any], Awaitable[bytes]]) -> Any:
-        """The handler behind the checks that no call may skip: whose certificate it is, and how often it calls."""
-
-        async def checked(request: bytes, context: Any) -> bytes:
-            name = self._names.get(_digest(context.auth_context().get("x509_pem_cert", [b""])[0]))
-            if name is None:
-                self.refused += 1
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, "not the certificate of a neighbour")
-            assert name is not None
-            if not self._buckets[name].take() or self._held[name] >= HELD:
-                self.refused += 1
-                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls: ask more slowly")
-            self._held[name] += 1
-            try:
-                return await handler(name, request, context)
-            finally:
-                self._held[name] -= 1
-
-        return checked
-
-    async def _hello(self, name: str, request: bytes, context: Any) -> bytes:
-        """Which federation we hold: its hash."""
-        return self.run
-
-    async def _fetch(self, name: str, request: bytes, context: Any) -> bytes:
-        """The signed frame of a round, held until it is published. Asking for one past the last says: I have it all."""
+    @asynccontextmanager
+    async def _neighbour(self, context: Any) -> AsyncIterator[str]:
+        """Who calls, by its certificate; a stranger, and one call too many, are turned away."""
+        name = self._names.get(_digest(context.auth_context().get("x509_pem_cert", [b""])[0]))
+        if name is None:
+            await self._refuse(context, grpc.StatusCode.PERMISSION_DENIED, "not the certificate of a neighbour")
+        assert name is not None
+        if self._held[name] >= HELD:
+            await self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls at a time")
+        self._held[name] += 1
         try:
-            run, t = wire.unpack_request(request)
-            if run != self.run:
-                raise ValueError(f"run {run.hex()[:16]} is not the one here")
-            if not 1 <= t <= min(self.latest + AHEAD, self.rounds + 1):
-                raise ValueError(f"round {t}: at most {AHEAD} rounds past {self.latest} may be asked for")
-        except ValueError as error:
-            self.refused += 1
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        while self.latest < min(t, self.rounds):
-            await self._news.wait()
-        if t > self.rounds:
-            self.finished.add(name)
-            return b""
-        return self._read(t)
+            yield name
+        finally:
+            self._held[name] -= 1
+
+    async def _count(self, name: str, context: Any) -> None:
+        if not self._buckets[name].take():
+            await self._refuse(context, grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls: ask more slowly")
+
+    async def _refuse(self, context: Any, code: grpc.StatusCode, why: str) -> None:
+        self.refused += 1
+        await context.abort(code, why)
+
+    async def _hello(self, request: bytes, context: Any) -> bytes:
+        """Which federation we hold: its hash."""
+        async with self._neighbour(context) as name:
+            await self._count(name, context)
+            return self.run
+
+    async def _fetch(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+        """The signed frame of each round asked for, held until it is published.
+
+        Asking for one past the last says: I have it all.
+        """
+        async with self._neighbour(context) as name:
+            async for request in requests:
+                await self._count(name, context)
+                try:
+                    t = self._round_of(request)
+                except ValueError as error:
+                    await self._refuse(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
+                while self.latest < min(t, self.rounds):
+                    await self._news.wait()
+                if t > self.rounds:
+                    self.finished.add(name)
+                    yield b""
+                    return
+                yield self._read(t)
+
+    def _round_of(self, request: bytes) -> int:
+        run, t = wire.unpack_request(request)
+        if run != self.run:
+            raise ValueError(f"run {run.hex()[:16]} is not the one here")
+        if not 1 <= t <= min(self.latest + AHEAD, self.rounds + 1):
+            raise ValueError(f"round {t}: at most {AHEAD} rounds past {self.latest} may be asked for")
+        return t
 
 
 class Link:
@@ -154,7 +174,8 @@ class Link:
             ("grpc.max_receive_message_length", wire.frame_size(widest)),
         )
         self._channel = grpc.aio.secure_channel(neighbour.address, credentials, options=options)
-        self._fetch = self._channel.unary_unary(f"/{SERVICE}/Fetch")
+        self._open = self._channel.stream_stream(f"/{SERVICE}/Fetch")
+        self._call: Any = None  # the lasting one, while it is sound
         self._hello = self._channel.unary_unary(f"/{SERVICE}/Hello")
 
     @property
@@ -167,7 +188,7 @@ class Link:
 
     async def hello(self) -> bytes:
         """The hash of the federation that the neighbour holds."""
-        return await self._ask(self._hello, b"", _hash)
+        return await self._insist(partial(self._hello, b"", timeout=CALL_SECONDS, wait_for_ready=True), _hash)
 
     async def fetch(self, t: int, count: int) -> bytes:
         """The neighbour's frame of round t with `count` numbers, checked; asked for until it comes."""
@@ -175,26 +196,43 @@ class Link:
         def check(frame: bytes) -> None:
             wire.unpack(frame, self.card, self.run, t, count)
 
-        return await self._ask(self._fetch, wire.pack_request(self.run, t), check)
+        return await self._insist(partial(self._ask, wire.pack_request(self.run, t)), check)
 
     async def finish(self, rounds: int) -> None:
         """Tell the neighbour that its last round is in our journal."""
-        await self._ask(self._fetch, wire.pack_request(self.run, rounds + 1), _nothing)
+        await self._insist(partial(self._ask, wire.pack_request(self.run, rounds + 1)), _nothing)
 
-    async def _ask(self, method: Any, request: bytes, check: Callable[[bytes], None]) -> bytes:
+    async def _ask(self, question: bytes) -> bytes:
+        """One answer over the lasting call. It may be held for long: that the link lives, keepalive finds out."""
+        try:
+            if self._call is None or self._call.done():
+                self._call = self._open(wait_for_ready=True)
+                async with asyncio.timeout(CALL_SECONDS):
+                    await self._call.write(question)
+            else:
+                await self._call.write(question)
+            answer: bytes = await self._call.read()
+        except BaseException:
+            self._call.cancel()
+            self._call = None
+            raise
+        if answer is grpc.aio.EOF:
+            raise ConnectionError("hung up")
+        return answer
+
+    async def _insist(self, ask: Callable[[], Awaitable[bytes]], check: Callable[[bytes], None]) -> bytes:
         pause = PAUSE
         while True:
             try:
-                answer: bytes = await method(request, timeout=CALL_SECONDS, wait_for_ready=True)
+                answer = await ask()
                 check(answer)
                 self.trouble = ""
                 return answer
             except grpc.aio.AioRpcError as error:
-                # a held call that ran out of time on a good connection is no trouble: the neighbour is waiting, too
-                waiting = error.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-                connected = self._channel.get_state() == grpc.ChannelConnectivity.READY
-                self.trouble = "" if waiting and connected else _why(error)
-            except ValueError as error:
+                self.trouble = _why(error)
+            except TimeoutError:
+                self.trouble = "cannot be reached"
+            except (ConnectionError, ValueError) as error:
                 self.trouble = str(error)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # so that neighbours do not return in step
             pause = min(2 * pause, LONGEST_PAUSE)
