@@ -11,7 +11,7 @@ COLOURS = {
     "D-ZOA": "#0072B2", "DP-ADMM": "#009E73", "DPSGD": "#D55E00", "PVP": "#CC79A7", "DVP": "#E69F00",
     "OR-ZO": "#D55E00", "ZOO-ADMM": "#009E73", "PrivateZeroth": "#56B4E9",
 }  # fmt: skip
-ERROR = "normalised error  $\\sum_k \\|\\beta_k-\\beta^c\\|^2/\\|\\beta^c\\|^2$"
+ERROR = "normalised error  $\\sum_k \\|\\beta_k-\\beta^c\\|^2/E\\,\\|\\beta^c\\|^2$"
 
 
 def band(ax: Any, x: Any, values: NDArray[np.float64], **look: Any) -> None:

@@ -21,6 +21,11 @@ SWEEP, DELTAS = (0.15, 0.35, 0.55, 0.95), (1e-6, 1e-3, 1e-2)
 POINTS = [(e, d) for d in (1e-6, 1e-3) for e in SWEEP] + [(e, 1e-2) for e in (0.15, 0.95)]
 EVERY, TAIL = 20, 2  # rounds recorded, and how many of the last recorded ones are averaged
 
+LOST = (
+    "at ε=.15 and δ=10⁻⁶ (22) asks for J = 1 at most agents, and the inner loop then diverges in some data sets; at "
+    "ε=.95 D-ZOA is where exact ADMM at ρ = 4 is after 200 rounds, while the baselines' steps are tuned"
+)
+
 
 def tasks(penalty: str, trials: int) -> list[dict[str, Any]]:
     work = [
@@ -54,22 +59,25 @@ def table(results: Results, penalty: str) -> list[dict[str, Any]]:
 
 
 def findings(results: Results, penalty: str) -> list[Finding]:
-    mean = {(m, *p): float(results.stack("error", method=m, epsilon=p[0], delta=p[1]).mean())
-            for m in METHODS[penalty] for p in POINTS}  # fmt: skip
-    ratios = {p: min(mean[m, *p] for m in METHODS[penalty] if m != "D-ZOA") / mean["D-ZOA", *p] for p in POINTS}
-    least = min(ratios, key=lambda p: ratios[p])
+    error = {(m, *p): results.stack("error", method=m, epsilon=p[0], delta=p[1])
+             for m in METHODS[penalty] for p in POINTS}  # fmt: skip
+    mean = {key: float(values.mean()) for key, values in error.items()}
+    best = {p: min(mean[m, *p] for m in METHODS[penalty] if m != "D-ZOA") for p in POINTS}
+    lost = [p for p in POINTS if mean["D-ZOA", *p] >= best[p]]
+    said = f"at {len(POINTS) - len(lost)} of {len(POINTS)} points" + "".join(
+        f"; not at ε={e}, δ={d:g}: mean {mean['D-ZOA', e, d]:.2g}, median {np.median(error['D-ZOA', e, d]):.2g}, "
+        f"best baseline {best[e, d]:.2g}" for e, d in lost
+    )  # fmt: skip
     rises = [m for m in METHODS[penalty] if mean[m, 0.95, 1e-3] < mean[m, 0.15, 1e-3]
              and mean[m, 0.95, 1e-6] < mean[m, 0.15, 1e-6]]  # fmt: skip
     looser = [m for m in METHODS[penalty] if mean[m, 0.95, 1e-2] < 1.05 * mean[m, 0.95, 1e-6]]
     every = len(METHODS[penalty])
     return [
-        shape("(a) D-ZOA has the least error at every ε̄ and δ", "yes",
-              f"{ratios[least]:.1f} times below the best baseline at its worst, ε={least[0]}, δ={least[1]:g}; "
-              f"{max(ratios.values()):.0f} times at best", min(ratios.values()) > 1, why="the inner loop's variance"),
+        shape("(a) D-ZOA has the least error at every ε̄ and δ", "yes", said, not lost, why=LOST),
         shape("(a) error falls as ε̄ rises, for every method", "yes", f"for {', '.join(rises)}", len(rises) == every,
               why="see the table"),
         shape("(b) error does not rise with δ at ε=.95, for every method", "yes", f"for {', '.join(looser)}",
-              len(looser) == every, why="see the table"),
+              len(looser) == every, why="at ε=.95 D-ZOA is where exact ADMM at ρ = 4 is after 200 rounds, whatever δ"),
         shape("(b) the totals of the x axis hold for D-ZOA", "yes", "refuted by audit (see lemmas)", False,
               why="(25) composes (22), whose variance is not there; the baselines' totals are assumed under c1 = 1"),
     ]  # fmt: skip

@@ -22,7 +22,7 @@ from confide.privacy import published
 from confide.reproduce import Finding, Results, Trials, shape
 
 from ._draw import COLOURS, ERROR
-from ._setting import AGENTS, DELTA, EPSILONS, NETWORK, ROUNDS, chunks, problem, trial_errors
+from ._setting import AGENTS, DELTA, EPSILONS, NETWORK, ROUNDS, chunks, normalised, problem, trial_errors
 
 title = "PrivateZeroth beside D-ZOA at one total"
 trials = Trials(published=None, full=20, quick=2)
@@ -61,8 +61,8 @@ def final(epsilon: float, rows: int, place: int, data_sets: Any, seeds: int) -> 
         task = problem(trial, PENALISED, rows)
         method = PrivateZeroth(**GRID[place]).calibrated(task.public(NETWORK), total(epsilon), DELTA)  # type: ignore[arg-type]
         try:
-            run = confide.simulate(task, NETWORK, method, seeds=range(trial, trial + seeds), record=("error",),
-                                   every=method.rounds)  # fmt: skip
+            run = confide.simulate(task, NETWORK, method, seeds=range(trial, trial + seeds),
+                                   record={"error": normalised(PENALISED, rows)}, every=method.rounds)  # fmt: skip
         except FloatingPointError:  # a step too large for its penalty parameter
             return np.array([np.inf]), 0.0, ""
         errors.append(run.history["error"][-1])
