@@ -69,7 +69,7 @@ def test_a_round_is_held_until_it_is_published(people):
 
 def test_hello_says_which_federation_and_finish_is_remembered(people):
     async def body(server, link):
-        assert await link.hello() == RUN
+        assert await link.hello() == (RUN, 0)
         assert server.finished == set()
         await link.finish(ROUNDS)
         assert server.finished == {"birch"}
@@ -88,6 +88,21 @@ def test_the_options_are_those_of_the_design():
         "grpc.enable_http_proxy": 0,
     }  # fmt: skip
     assert server.items() <= dict(peer.SERVER).items() and client.items() <= dict(peer.CLIENT).items()
+
+
+def test_hello_shows_our_own_last_message_and_a_forged_one_is_not_believed(people):
+    own, another = frames(people["birch"]), frames(people["ash"])
+
+    async def body(server, link):
+        server._kept = {"birch": own[3]}.__getitem__
+        assert await link.hello() == (RUN, 3)
+        for shown in (another[7], own[3][:-1], own[3][:-1] + bytes([own[3][-1] ^ 1]), b"x"):
+            server._kept = lambda name, shown=shown: shown
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(link.hello(), 0.3)
+            assert link.trouble
+
+    served(people, body)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------

@@ -104,6 +104,29 @@ def test_chaos_with_secure_noise_spends_nothing_twice(tmp_path):
                 assert village.model(name).origin["population_epsilon"] == pytest.approx(ledger.spent(name))
 
 
+def test_a_journal_restored_from_a_copy_one_round_old_draws_no_second_noise(tmp_path):
+    """The ledger cannot tell it from a crash between paying and writing; the neighbours can."""
+    with Village(tmp_path, {**CDP, "rounds": 40, "noise": 3.0}, seed=None, budget=(20.0, 1e-5)) as village:
+        village.start()
+        assert village.passes("ash", 5)
+        village.kill("cedar")  # birch waits for it and ash for birch, which has ash's last message by then
+        time.sleep(3)
+        village.kill("ash")
+        file, own = village.run_folder("ash") / "journal", village.identities["ash"].card.digest
+        newest, sent = file.read_bytes(), village.rounds_sent("ash")
+        with village.journal("ash") as journal:
+            last = next(offset for (sender, t), (offset, _) in journal._at.items() if (sender, t) == (own, sent))
+        file.write_bytes(newest[: last - 12])  # all before the record of the last own message
+        assert village.rounds_sent("ash") == sent - 1
+        village.start("ash")
+        assert village.join("ash", seconds=60) == {"ash": 2}
+        assert f"has round {sent} of this node" in " ".join(village.log("ash").split())
+        assert village.rounds_sent("ash") == sent - 1
+        file.write_bytes(newest)
+        village.start("ash", "cedar")
+        assert village.join() == FINISHED
+
+
 def test_two_nodes_killed_at_once(tmp_path):
     with Village(tmp_path, CDP) as village:
         village.start()

@@ -64,11 +64,14 @@ CLIENT = (
 
 
 class Server:
-    """Hands each published round to pinned neighbours who ask for it; `read(t)` fetches it from the journal."""
+    """Hands each published round to pinned neighbours who ask for it; `read(t)` fetches it from the journal.
+
+    `kept(name)` is the last frame that came from a neighbour, or b"": it hears of it in the greeting.
+    """
 
     def __init__(self, identity: Identity, neighbours: Mapping[str, Card], run: bytes, rounds: int,
-                 read: Callable[[int], bytes]) -> None:  # fmt: skip
-        self.run, self.rounds, self._read = run, rounds, read
+                 read: Callable[[int], bytes], kept: Callable[[str], bytes] = lambda name: b"") -> None:  # fmt: skip
+        self.run, self.rounds, self._read, self._kept = run, rounds, read, kept
         self._identity, self._neighbours = identity, neighbours
         self._names = {card.digest: name for name, card in neighbours.items()}
         self._buckets = {name: _Bucket() for name in neighbours}
@@ -127,10 +130,10 @@ class Server:
         await context.abort(code, why)
 
     async def _hello(self, request: bytes, context: Any) -> bytes:
-        """Which federation we hold: its hash."""
+        """Which federation we hold, by its hash, and the last frame that came from who asks."""
         async with self._neighbour(context) as name:
             await self._count(name, context)
-            return self.run
+            return self.run + self._kept(name)
 
     async def _fetch(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         """The signed frame of each round asked for, held until it is published.
@@ -165,13 +168,13 @@ class Link:
     """The way to one neighbour."""
 
     def __init__(self, identity: Identity, neighbour: Card, run: bytes, widest: int) -> None:
-        self.card, self.run = neighbour, run
+        self.card, self.run, self._own = neighbour, run, identity.card
         self.trouble = ""  # why the last attempt failed; "" after a good one
         credentials = grpc.ssl_channel_credentials(neighbour.pem, identity.secret, identity.card.pem)
         options = (
             *CLIENT,
             ("grpc.ssl_target_name_override", neighbour.name),
-            ("grpc.max_receive_message_length", wire.frame_size(widest)),
+            ("grpc.max_receive_message_length", len(run) + wire.frame_size(widest)),
         )
         self._channel = grpc.aio.secure_channel(neighbour.address, credentials, options=options)
         self._open = self._channel.stream_stream(f"/{SERVICE}/Fetch")
@@ -186,9 +189,18 @@ class Link:
     async def close(self) -> None:
         await self._channel.close()
 
-    async def hello(self) -> bytes:
-        """The hash of the federation that the neighbour holds."""
-        return await self._insist(partial(self._hello, b"", timeout=CALL_SECONDS, wait_for_ready=True), _hash)
+    async def hello(self) -> tuple[bytes, int]:
+        """The hash of the federation that the neighbour holds, and the last round of ours that it can show."""
+
+        def check(answer: bytes) -> None:
+            if len(answer) < len(self.run):
+                raise ValueError(f"hash of {len(answer)} bytes: must be {len(self.run)}")
+            if answer[:32] == self.run and answer[32:]:
+                wire.authentic(answer[32:], self._own, self.run)
+
+        answer = await self._insist(partial(self._hello, b"", timeout=CALL_SECONDS, wait_for_ready=True), check)
+        theirs, shown = answer[:32], answer[32:]
+        return theirs, wire.source(shown)[1] if shown and theirs == self.run else 0
 
     async def fetch(self, t: int, count: int) -> bytes:
         """The neighbour's frame of round t with `count` numbers, checked; asked for until it comes."""
@@ -268,11 +280,6 @@ def _why(error: grpc.aio.AioRpcError) -> str:
         grpc.StatusCode.PERMISSION_DENIED: "does not count this node among its neighbours",
     }
     return known.get(error.code()) or f"refused: {' '.join((error.details() or str(error.code())).split())}"
-
-
-def _hash(answer: bytes) -> None:
-    if len(answer) != 32:
-        raise ValueError(f"hash of {len(answer)} bytes: must be 32")
 
 
 def _nothing(answer: bytes) -> None:

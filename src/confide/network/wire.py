@@ -62,6 +62,14 @@ def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int) -> by
     return payload
 
 
+def authentic(frame: bytes, sender: Card, run: bytes) -> None:
+    """Whether `sender` signed this frame in that run, whichever round it is of."""
+    if len(frame) < frame_size(0):
+        raise ValueError(f"frame of {len(frame)} bytes: must be {frame_size(0)} or more")
+    _, _, _, _, t, count = _HEADER.unpack_from(frame)
+    unpack(frame, sender, run, t, count)
+
+
 def payload_of(frame: bytes) -> bytes:
     """The doubles of a frame that was checked before, such as one in the journal."""
     return frame[_HEADER.size : -SIGNATURE]

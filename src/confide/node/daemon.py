@@ -61,10 +61,13 @@ class Daemon:
         self.folder, self.federation, self.member, self.show = run_folder(home, federation), federation, member, show
         run, mine = federation.digest, identity.card.digest
         self.address = listen or identity.card.address
-        self.server = Server(identity, member.neighbours, run, member.rounds, lambda t: journal.frame(mine, t))
+        self.server = Server(
+            identity, member.neighbours, run, member.rounds, lambda t: journal.frame(mine, t), self._last_of
+        )
         widest = max(member.width(t) for t in range(1, member.rounds + 1))
         self.links = {name: Link(identity, card, run, widest) for name, card in member.neighbours.items()}
-        self._kept = {name: card.digest for name, card in member.neighbours.items()}
+        self._digests = {name: card.digest for name, card in member.neighbours.items()}
+        self._came: dict[str, bytes] = {}  # the last frame of each neighbour, in the journal or about to be
         self._journal, self._took = journal, SHORT_SECONDS  # how long the last round took: at first, long
         self.status = Status(
             identity.card.name, federation.name, run.hex()[:16], federation.algorithm.name, str(federation.guarantee),
@@ -146,12 +149,22 @@ class Daemon:
             raise
 
     async def _greet(self, name: str) -> None:
-        theirs = await self.links[name].hello()
+        theirs, shown = await self.links[name].hello()
         if theirs != self.federation.digest:
             raise ValueError(
                 f"{name} holds another federation, {theirs.hex()[:16]}, and this node {self.status.run}: "
                 "compare the files; no row was read"
             )
+        if shown > self.member.sent:
+            raise ValueError(
+                f"{name} has round {shown} of this node with its signature, and the journal here ends at round "
+                f"{self.member.sent}: an old copy would release other noise for the same rounds; "
+                "restore the newest, or begin another run"
+            )
+
+    def _last_of(self, name: str) -> bytes:
+        digest = self._digests[name]
+        return self._came.get(name) or self._journal.get(digest, self._journal.last(digest)) or b""
 
     async def _train(self) -> None:
         inbox = Inbox(self.links)
@@ -168,8 +181,11 @@ class Daemon:
     async def _pull(self, name: str, inbox: Inbox) -> None:
         """Ask a neighbour for one round after the other, each as soon as the last has come."""
         for t in range(self.member.t + 1, self.member.rounds + 1):
-            known = self._journal.get(self._kept[name], t)
-            await inbox.put(name, known if known is not None else await self.links[name].fetch(t, self.member.width(t)))
+            frame = self._journal.get(self._digests[name], t)
+            if frame is None:
+                frame = await self.links[name].fetch(t, self.member.width(t))
+            self._came[name] = frame
+            await inbox.put(name, frame)
 
     async def _part(self) -> None:
         """Leave only when every neighbour has our last round, and knows that we have theirs."""
