@@ -118,6 +118,31 @@ def test_the_issues_command_with_secure_noise(home: Path) -> None:
     assert saved.bytes_sent == 30 * 6 * 6 * 8  # rounds, links both ways, numbers, bytes
 
 
+def test_a_report_reads_a_public_test_set_by_the_schema(home: Path) -> None:
+    fit(home, "--seed", 0, "--rounds", 20, "--run", home / "run.npz")
+    fresh = table(500, seed=1)
+    write(home / "public.csv", fresh)
+    write(home / "features.csv", [row[:3] for row in fresh], "age,hours,job")
+    asked = ("report", home / "run.npz", "--test", home / "public.csv", "--output", home / "page.html", "--json")
+    code, out, err = run(*asked, "--schema", home / "schema.toml")
+    assert code == 0, err
+    _, told, _ = run("predict", home / "model.json", home / "features.csv", "--json")
+    right = [a == row[4] for a, row in zip(json.loads(told)["predictions"], fresh, strict=True)]
+    assert json.loads(out)["quality"] == pytest.approx(np.mean(right), abs=1e-12)
+    (home / "other.toml").write_text(SCHEMA.replace(', "nurse"]', "]"))
+    (home / "page.html").unlink()
+    for extra, said in [
+        (("--schema", home / "other.toml"), "other features"),
+        (("--schema", home / "none.toml"), "none.toml"),
+        (("--schema", home / "schema.toml", "--label", "salary"), "no such column"),
+        ((), "the model reads"),
+    ]:
+        code, _, err = run(*asked, *extra)
+        assert code == 2 and err.count("\n") == 1 and said in err and not (home / "page.html").exists()
+    code, _, err = run("report", home / "run.npz", "--schema", home / "schema.toml")
+    assert code == 2 and "give --test" in err
+
+
 def test_large_epsilon_approaches_scikit_learn(home: Path) -> None:
     code, out, err = fit(home, "--epsilon", 100, "--seed", 0, "--json")
     assert code == 0, err

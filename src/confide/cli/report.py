@@ -19,7 +19,12 @@ def report(
     test: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV of test rows, which you declare public by naming it.")
     ] = None,
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Its target; by default the last one.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Reads the test rows as `confide fit` read its own.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Its target; by default the schema's, or the last one.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="The page's heading.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -33,6 +38,7 @@ def report(
     from dataclasses import replace
 
     from confide import report as pages
+    from confide.cli.table import agreed
     from confide.report.subject import Subject
 
     if output.is_dir():
@@ -44,13 +50,21 @@ def report(
         from confide.report.node import schema_of
         from confide.report.node import subject as of_node
 
-        subject, schema = of_node(run), schema_of(run)
+        if schema is not None:
+            raise ValueError(f"--schema {schema}: a node's folder has the federation's own, leave it out")
+        subject, known = of_node(run), schema_of(run)
+        if known is not None and label not in (None, known.label.name):
+            raise ValueError(f"--label {label}: the federation's schema says {known.label.name}")
     else:
         from confide.run import load_run
 
-        subject, schema = Subject.of(load_run(run)), None
-    if test is not None and schema is not None:
-        subject = replace(subject, run=by_schema(subject.run, test, label, schema))
+        subject, known = Subject.of(load_run(run)), None
+        if schema is not None:
+            if test is None:
+                raise ValueError(f"--schema {schema}: says how the test set is read; give --test, too")
+            known, _ = agreed(schema, label, None)
+    if test is not None and known is not None:
+        subject = replace(subject, run=by_schema(subject.run, test, known))
     elif test is not None:
         subject = replace(subject, run=evaluated(subject.run, test, label))
     elif label is not None:
@@ -75,16 +89,16 @@ def summary(subject: Any, path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def by_schema(run: Run, file: Path, label: str | None, schema: Schema) -> Run:
-    """The run with its quality on a test set that is read as the party's own rows are: by the federation's schema."""
+def by_schema(run: Run, file: Path, schema: Schema) -> Run:
+    """The run with its quality on a test set that is read as the training rows were: by their schema."""
     from tempfile import TemporaryDirectory
 
     import numpy as np
 
     from confide.problem.ingest import ingest
 
-    if label not in (None, schema.label.name):
-        raise ValueError(f"--label {label}: the federation's schema says {schema.label.name}")
+    if run.setting is None or tuple(run.setting.features) != schema.features:
+        raise ValueError(f"{file}: the schema makes other features of it than those of this run")
     with TemporaryDirectory() as work:
         rows = ingest(file, schema, work, party="public")
         X, y = np.array(rows.X), np.array(rows.y)
