@@ -225,12 +225,16 @@ class Link:
                 await self._call.write(question)
             answer: bytes = await self._call.read()
         except BaseException:
-            self._call.cancel()
-            self._call = None
+            self._hang_up()
             raise
         if answer is grpc.aio.EOF:
             raise ConnectionError("hung up")
         return answer
+
+    def _hang_up(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
 
     async def _insist(self, ask: Callable[[], Awaitable[bytes]], check: Callable[[bytes], None]) -> bytes:
         pause = PAUSE
@@ -244,8 +248,11 @@ class Link:
                 self.trouble = _why(error)
             except TimeoutError:
                 self.trouble = "cannot be reached"
-            except (ConnectionError, ValueError) as error:
+            except ConnectionError as error:
                 self.trouble = str(error)
+            except ValueError as error:  # not what was asked for; nor may the rest of such a call be
+                self.trouble = str(error)
+                self._hang_up()
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # so that neighbours do not return in step
             pause = min(2 * pause, LONGEST_PAUSE)
 
