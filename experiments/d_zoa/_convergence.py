@@ -16,7 +16,7 @@ SHOWN = (1, 10, 25, 50, 75, 100, 125, 150, 175, 200)  # rounds in the CSV
 TAIL = 20  # "ends" is the mean over so many last rounds
 ORDERS = 10**1.5  # "roughly two orders of magnitude": nearer to 100 than to 10
 FEW = {
-    0.15: "(22) asks for J = 4 directions at most agents here, and what remains is D-ZOA's own variance, which is "
+    0.15: "(22) asks for a few directions at most agents here, and what remains is D-ZOA's own variance, which is "
     "proportional to 1/J; the text gives one ratio for all curves",
     0.95: "at ρ = 4 exact ADMM itself (dashed) is hardly further after 200 rounds; the text gives one ratio for all "
     "curves",
@@ -29,7 +29,7 @@ def tasks(penalty: str, trials: int) -> list[dict[str, Any]]:
         for method in METHODS[penalty] for epsilon in EPSILONS
         for part in chunks(trials, 2, 2 if (method, epsilon) == ("D-ZOA", 0.95) else 14)
     ]  # fmt: skip
-    work += [{"method": "ADMM", "penalty": penalty, "epsilon": 0.95, "trials": p} for p in chunks(min(trials, 8), 2, 6)]
+    work += [{"method": "ADMM", "penalty": penalty, "epsilon": 0.95, "trials": part} for part in chunks(trials, 2, 14)]
     return sorted(work, key=lambda task: task["trials"][0])
 
 
