@@ -132,18 +132,20 @@ def test_every_journal_has_a_name_of_its_own(tmp_path):
         assert again.nonce == one.nonce
 
 
-def test_a_full_disk_leaves_no_half_of_a_record(filled, people, monkeypatch):
+@pytest.mark.parametrize("room", [20, 0])
+def test_a_full_disk_leaves_no_half_of_a_record(filled, people, monkeypatch, room):
     folder, _ = filled
     ash, _ = people
     with Journal(folder, RUN) as journal:
-        write, calls = os.write, []
+        write = os.write
+
+        def short(file, pieces):
+            return write(file, b"".join(pieces)[:room])
 
         def full(file, data):
-            if calls:
-                raise OSError(28, "No space left on device")
-            calls.append(1)
-            return write(file, data[:20])
+            raise OSError(28, "No space left on device")
 
+        monkeypatch.setattr(os, "writev", short if room else full)
         monkeypatch.setattr(os, "write", full)
         with pytest.raises(OSError, match="No space left"):
             journal.commit(frame(ash, 4))
@@ -152,3 +154,15 @@ def test_a_full_disk_leaves_no_half_of_a_record(filled, people, monkeypatch):
         journal.commit(frame(ash, 4))
     with Journal(folder, RUN) as journal:
         assert [t for _, t, _ in journal.frames()] == [1, 1, 2, 2, 3, 4]
+
+
+def test_a_short_write_is_finished(filled, people, monkeypatch):
+    folder, _ = filled
+    ash, _ = people
+    with Journal(folder, RUN) as journal:
+        write, message = os.write, frame(ash, 4)
+        monkeypatch.setattr(os, "writev", lambda file, pieces: write(file, b"".join(pieces)[:20]))
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:7]))
+        journal.commit(message)
+    with Journal(folder, RUN) as journal:
+        assert journal.frame(ash.card.digest, 4) == message

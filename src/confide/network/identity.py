@@ -28,7 +28,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # one DNS label
 YEARS = 10
 SIGNATURE = 64  # bytes: r and s of P-256
 LABEL = b"confide message\0"  # what this key signs is a message, never a handshake
-_ECDSA = ec.ECDSA(hashes.SHA256())
+_ECDSA = ec.ECDSA(utils.Prehashed(hashes.SHA256()))
 KEY, CERTIFICATE, CARD = "key.pem", "certificate.pem", "card.toml"
 
 
@@ -93,14 +93,14 @@ class Card:
             raise ValueError(f"card of {self.name!r}: its key must be of the curve P-256")
         return key
 
-    def verify(self, signature: bytes, data: bytes) -> bool:
+    def verify(self, signature: bytes, data: bytes | memoryview) -> bool:
         """Whether this node signed `data`."""
         if len(signature) != SIGNATURE:
             return False
         half = SIGNATURE // 2
         r, s = int.from_bytes(signature[:half]), int.from_bytes(signature[half:])
         try:
-            self._key.verify(utils.encode_dss_signature(r, s), LABEL + data, _ECDSA)
+            self._key.verify(utils.encode_dss_signature(r, s), _labelled(data), _ECDSA)
         except InvalidSignature:
             return False
         return True
@@ -158,8 +158,15 @@ class Identity:
         )
 
     def sign(self, data: bytes) -> bytes:
-        r, s = utils.decode_dss_signature(self.key.sign(LABEL + data, _ECDSA))
+        r, s = utils.decode_dss_signature(self.key.sign(_labelled(data), _ECDSA))
         return r.to_bytes(SIGNATURE // 2) + s.to_bytes(SIGNATURE // 2)
+
+
+def _labelled(data: bytes | memoryview) -> bytes:
+    """SHA-256 of the label and the data, of which no copy is made."""
+    digest = hashlib.sha256(LABEL)
+    digest.update(data)
+    return digest.digest()
 
 
 def self_signed(key: ec.EllipticCurvePrivateKey, name: str) -> x509.Certificate:

@@ -54,12 +54,11 @@ def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int) -> by
         raise ValueError(f"frame of round {t}: asked for round {round}")
     if n != count:
         raise ValueError(f"frame that claims {n} numbers: must be {count}")
-    payload = frame[_HEADER.size : -SIGNATURE]
-    if not np.isfinite(np.frombuffer(payload, "<f8")).all():
+    if not np.isfinite(np.frombuffer(frame, "<f8", count, _HEADER.size)).all():
         raise ValueError("frame holds a value that is not finite")
-    if not sender.verify(frame[-SIGNATURE:], frame[:-SIGNATURE]):
+    if not sender.verify(frame[-SIGNATURE:], memoryview(frame)[:-SIGNATURE]):
         raise ValueError(f"frame is not signed by {sender.name}")
-    return payload
+    return payload_of(frame)
 
 
 def authentic(frame: bytes, sender: Card, run: bytes) -> None:

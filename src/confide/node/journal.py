@@ -113,11 +113,13 @@ class Journal:
         return found is not None
 
     def _append(self, frames: list[bytes]) -> None:
-        data = b"".join(_record(frame) for frame in frames)
+        pieces = [piece for frame in frames for piece in (_head(frame), frame)]
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            written = os.writev(self._file, pieces) if pieces else 0
+            if written < sum(map(len, pieces)):  # rare, as when the disk is nearly full: its error comes next
+                rest = memoryview(b"".join(pieces))[written:]
+                while rest:
+                    rest = rest[os.write(self._file, rest) :]
         except OSError:
             os.ftruncate(self._file, self._end)  # a full disk leaves no half of a record
             raise
@@ -166,9 +168,10 @@ class Journal:
         return not any(record) and not any(any(os.pread(self._file, min(1 << 20, size - at), at)) for at in pieces)
 
 
-def _record(frame: bytes) -> bytes:
+def _head(frame: bytes) -> bytes:
+    """What stands before a frame in its record."""
     head = struct.pack("<II", len(frame), zlib.crc32(frame))
-    return head + zlib.crc32(head).to_bytes(4, "little") + frame
+    return head + zlib.crc32(head).to_bytes(4, "little")
 
 
 def _locked(path: Path) -> int:

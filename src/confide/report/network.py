@@ -16,7 +16,7 @@ MANY, DRAWN = 24, 1500  # more parties have no names beside them; still more are
 
 
 def network(setting: Setting, spent: Array | None, paying: str, own: int | None = None) -> Markup:
-    """Parties and links; the darker a party, the more it spent. `own` is marked."""
+    """Parties and links; the stronger a party's colour, the more it spent. `own` is marked."""
     count = len(setting.agents)
     if setting.topology == "central":
         return element("p", "No network: this method holds all rows in one place.", class_="absent")

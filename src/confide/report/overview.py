@@ -40,7 +40,7 @@ def overview(subject: Subject) -> list[Markup]:
         element("div", class_="tip", role="status"),
         class_="plot drawing",
     )
-    colour = "The darker a party, the more it spent; arrow keys go from party to party."
+    colour = "The stronger a party's colour, the more it spent; arrow keys go from party to party."
     cards.append(
         card(
             f"Who talks to whom, and what each {paying}",
