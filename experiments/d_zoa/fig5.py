@@ -16,7 +16,7 @@ from confide.reproduce import Finding, Results, Trials
 from . import _tradeoff
 
 title = "Privacy against accuracy, lasso"
-trials = Trials(published=100, full=100, quick=2)
+trials = Trials(published=100, full=100, quick=1)
 data = ()
 
 
