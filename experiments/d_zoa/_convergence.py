@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from confide.reproduce import Finding, Results, shape
 
 from ._draw import COLOURS, ERROR, band
-from ._setting import DELTA, EPSILONS, METHODS, ROUNDS, chunks, label, trial_errors
+from ._setting import DELTA, EPSILONS, METHODS, ROUNDS, chunks, compared, label, trial_errors
 
 SHOWN = (1, 10, 25, 50, 75, 100, 125, 150, 175, 200)  # rounds in the CSV
 TAIL = 20  # "ends" is the mean over so many last rounds
@@ -42,9 +42,10 @@ def ends(results: Results, method: str, epsilon: float) -> float:
     return float(results.stack("error", method=method, epsilon=epsilon)[:, -TAIL:].mean())
 
 
-def table(results: Results, penalty: str) -> list[dict[str, Any]]:
+def table(results: Results) -> list[dict[str, Any]]:
+    methods = compared(results)
     rows = []
-    for method in METHODS[penalty]:
+    for method in methods:
         for epsilon in EPSILONS:
             error = results.stack("error", method=method, epsilon=epsilon)
             for t in SHOWN:
@@ -57,8 +58,9 @@ def table(results: Results, penalty: str) -> list[dict[str, Any]]:
     return rows
 
 
-def findings(results: Results, penalty: str) -> list[Finding]:
-    out, others = [], [m for m in METHODS[penalty] if m != "D-ZOA"]
+def findings(results: Results) -> list[Finding]:
+    methods = compared(results)
+    out, others = [], [m for m in methods if m != "D-ZOA"]
     for epsilon in EPSILONS:
         mine, best = ends(results, "D-ZOA", epsilon), min(ends(results, m, epsilon) for m in others)
         said = f"{mine:.2g} against at best {best:.2g}, {best / mine:.0f} times"
@@ -67,10 +69,10 @@ def findings(results: Results, penalty: str) -> list[Finding]:
         ratio = f"{best / mine:.0f} times; exact ADMM ends at {ends(results, 'ADMM', 0.95):.2g}"
         out.append(shape(f"ε={epsilon}: by roughly two orders of magnitude (at least 10^1.5 times)",
                          "roughly two orders", ratio, best / mine >= ORDERS, why=FEW[epsilon]))  # fmt: skip
-    better = [m for m in METHODS[penalty] if ends(results, m, 0.95) < ends(results, m, 0.15)]
+    better = [m for m in methods if ends(results, m, 0.95) < ends(results, m, 0.15)]
     out.append(shape("accuracy improves with ε for every method", "yes", f"for {', '.join(better)}",
-                     len(better) == len(METHODS[penalty]), why="see the table"))  # fmt: skip
-    labels = {results.where(method=m)[0][1]["label"] for m in METHODS[penalty]}
+                     len(better) == len(methods), why="see the table"))  # fmt: skip
+    labels = {results.where(method=m)[0][1]["label"] for m in methods}
     out.append(shape(
         "D-ZOA gives \"similar privacy guarantee\"", "yes", "refuted by audit (see lemmas); the baselines': "
         + ", ".join(sorted(labels - {"refuted"})), False,
@@ -80,11 +82,12 @@ def findings(results: Results, penalty: str) -> list[Finding]:
     return out
 
 
-def draw(results: Results, penalty: str) -> Figure:
+def draw(results: Results) -> Figure:
+    methods = compared(results)
     figure = Figure(figsize=(9, 3.8))
     rounds = np.arange(1, ROUNDS + 1)
     for ax, epsilon in zip(figure.subplots(1, 2, sharey=True), EPSILONS, strict=True):
-        for method in METHODS[penalty]:
+        for method in methods:
             text = f"{method} ({results.where(method=method)[0][1]['label']})"
             band(ax, rounds, results.stack("error", method=method, epsilon=epsilon), color=COLOURS[method], label=text)
         exact = results.stack("error", method="ADMM").mean(axis=0)

@@ -17,6 +17,7 @@ import confide
 from confide.algorithms import ADMM, DPADMM, DPSGD, DVP, DZOA, PVP, Algorithm
 from confide.metrics import Metric, Snapshot
 from confide.privacy import published
+from confide.reproduce import Results
 
 from ._tuned import TUNED
 
@@ -131,6 +132,11 @@ def trial_errors(name: str, penalty: str, epsilon: float, delta: float, trials: 
         run = confide.simulate(task, NETWORK, method, seeds=[trial], record={"error": error}, every=every)
         out.append(run.history["error"][:, 0])
     return np.array(out)
+
+
+def compared(results: Results) -> tuple[str, ...]:
+    """The methods of a figure: those for its penalty."""
+    return METHODS[results[0][0]["penalty"]]
 
 
 def label(name: str, penalty: str) -> str:

@@ -15,7 +15,7 @@ from confide.privacy import published
 from confide.reproduce import Finding, Results, shape
 
 from ._draw import COLOURS, ERROR
-from ._setting import METHODS, ROUNDS, chunks, label, trial_errors
+from ._setting import METHODS, ROUNDS, chunks, compared, label, trial_errors
 
 SWEEP, DELTAS = (0.15, 0.35, 0.55, 0.95), (1e-6, 1e-3, 1e-2)
 POINTS = [(e, d) for d in (1e-6, 1e-3) for e in SWEEP] + [(e, 1e-2) for e in (0.15, 0.95)]
@@ -45,9 +45,10 @@ def total(epsilon: float, delta: float) -> float:
     return float(published.d_zoa_total(epsilon, ROUNDS, delta).epsilon)
 
 
-def table(results: Results, penalty: str) -> list[dict[str, Any]]:
+def table(results: Results) -> list[dict[str, Any]]:
+    methods = compared(results)
     rows = []
-    for method in METHODS[penalty]:
+    for method in methods:
         for e, d in POINTS:
             error = results.stack("error", method=method, epsilon=e, delta=d)
             rows.append({
@@ -58,20 +59,21 @@ def table(results: Results, penalty: str) -> list[dict[str, Any]]:
     return rows
 
 
-def findings(results: Results, penalty: str) -> list[Finding]:
+def findings(results: Results) -> list[Finding]:
+    methods = compared(results)
     error = {(m, *p): results.stack("error", method=m, epsilon=p[0], delta=p[1])
-             for m in METHODS[penalty] for p in POINTS}  # fmt: skip
+             for m in methods for p in POINTS}  # fmt: skip
     mean = {key: float(values.mean()) for key, values in error.items()}
-    best = {p: min(mean[m, *p] for m in METHODS[penalty] if m != "D-ZOA") for p in POINTS}
+    best = {p: min(mean[m, *p] for m in methods if m != "D-ZOA") for p in POINTS}
     lost = [p for p in POINTS if mean["D-ZOA", *p] >= best[p]]
     said = f"at {len(POINTS) - len(lost)} of {len(POINTS)} points" + "".join(
         f"; not at ε={e}, δ={d:g}: mean {mean['D-ZOA', e, d]:.2g}, median {np.median(error['D-ZOA', e, d]):.2g}, "
         f"best baseline {best[e, d]:.2g}" for e, d in lost
     )  # fmt: skip
-    rises = [m for m in METHODS[penalty] if mean[m, 0.95, 1e-3] < mean[m, 0.15, 1e-3]
+    rises = [m for m in methods if mean[m, 0.95, 1e-3] < mean[m, 0.15, 1e-3]
              and mean[m, 0.95, 1e-6] < mean[m, 0.15, 1e-6]]  # fmt: skip
-    looser = [m for m in METHODS[penalty] if mean[m, 0.95, 1e-2] < 1.05 * mean[m, 0.95, 1e-6]]
-    every = len(METHODS[penalty])
+    looser = [m for m in methods if mean[m, 0.95, 1e-2] < 1.05 * mean[m, 0.95, 1e-6]]
+    every = len(methods)
     return [
         shape("(a) D-ZOA has the least error at every ε̄ and δ", "yes", said, not lost, why=LOST),
         shape("(a) error falls as ε̄ rises, for every method", "yes", f"for {', '.join(rises)}", len(rises) == every,
@@ -83,14 +85,15 @@ def findings(results: Results, penalty: str) -> list[Finding]:
     ]  # fmt: skip
 
 
-def draw(results: Results, penalty: str) -> Figure:
+def draw(results: Results) -> Figure:
+    methods = compared(results)
     figure = Figure(figsize=(9.5, 4.2))
     left, right = figure.subplots(1, 2, sharey=True)
 
     def mean(method: str, e: float, d: float) -> float:
         return float(results.stack("error", method=method, epsilon=e, delta=d).mean())
 
-    for method in METHODS[penalty]:
+    for method in methods:
         text = f"{method} ({results.where(method=method)[0][1]['label']})"
         look: dict[str, Any] = {"color": COLOURS[method], "markersize": 4}
         for d, line in ((1e-3, "o-"), (1e-6, "s--")):
@@ -101,5 +104,5 @@ def draw(results: Results, penalty: str) -> Figure:
     left.set(yscale="log", xlabel="claimed total ε̄ of 200 rounds, (25)", ylabel=ERROR,
              title="(a) δ = 10⁻³ solid, 10⁻⁶ dashed")  # fmt: skip
     right.set(xscale="log", xlabel="δ", title="(b) ε = .95 solid, .15 dashed, in each round")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(METHODS[penalty]))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=len(methods))
     return figure

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from confide.reproduce import Finding, Results, Trials
+from confide.reproduce import Trials
 
 from . import _gradients
+from ._gradients import draw, findings, measure, table
 
+__all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 title = "Histogram and QQ plot of the stochastic gradient, t = 50, m = 150"
 trials = Trials(published=None, full=2000, quick=500)  # draws
 data = ()
@@ -22,19 +22,3 @@ data = ()
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     return _gradients.tasks(50, 150, trials)
-
-
-def measure(t: int, m: int, epsilon: float, first: int) -> dict[str, Any]:
-    return _gradients.measure(t, m, epsilon, first)
-
-
-def table(results: Results) -> list[dict[str, Any]]:
-    return _gradients.table(results)
-
-
-def findings(results: Results) -> list[Finding]:
-    return _gradients.findings(results)
-
-
-def draw(results: Results) -> Figure:
-    return _gradients.draw(results)

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from confide.reproduce import Finding, Results, Trials
+from confide.reproduce import Trials
 
 from . import _convergence
+from ._convergence import draw, findings, measure, table
 
+__all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 title = "Normalised error against rounds, lasso"
 trials = Trials(published=100, full=100, quick=2)
 data = ()
@@ -27,19 +27,3 @@ data = ()
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     return _convergence.tasks("lasso", trials)
-
-
-def measure(method: str, penalty: str, epsilon: float, trials: list[int]) -> dict[str, Any]:
-    return _convergence.measure(method, penalty, epsilon, trials)
-
-
-def table(results: Results) -> list[dict[str, Any]]:
-    return _convergence.table(results, "lasso")
-
-
-def findings(results: Results) -> list[Finding]:
-    return _convergence.findings(results, "lasso")
-
-
-def draw(results: Results) -> Figure:
-    return _convergence.draw(results, "lasso")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from confide.reproduce import Finding, Results, Trials
+from confide.reproduce import Trials
 
 from . import _tradeoff
+from ._tradeoff import draw, findings, measure, table
 
+__all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 title = "Privacy against accuracy, ridge"
 trials = Trials(published=100, full=100, quick=1)
 data = ()
@@ -22,19 +22,3 @@ data = ()
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     return _tradeoff.tasks("ridge", trials)
-
-
-def measure(method: str, penalty: str, epsilon: float, delta: float, trials: list[int]) -> dict[str, Any]:
-    return _tradeoff.measure(method, penalty, epsilon, delta, trials)
-
-
-def table(results: Results) -> list[dict[str, Any]]:
-    return _tradeoff.table(results, "ridge")
-
-
-def findings(results: Results) -> list[Finding]:
-    return _tradeoff.findings(results, "ridge")
-
-
-def draw(results: Results) -> Figure:
-    return _tradeoff.draw(results, "ridge")
