@@ -170,6 +170,23 @@ def summary(results: Any) -> dict[str, float]:
     }  # fmt: skip
 
 
+def at_equal_privacy(cases: list[tuple[str, float]], trials: int) -> list[dict[str, Any]]:
+    """Tasks of a comparison: the runs of every method and α, and once what it spends."""
+    return [{"part": "run", "method": m, "alpha": a, "seeds": b} for b in batches(trials) for m, a in cases] + [
+        {"part": "privacy", "method": m, "alpha": a} for m, a in cases
+    ]
+
+
+def compared(results: Any, **totals: Callable[[dict[str, Any]], float]) -> list[dict[str, Any]]:
+    """Its table; `totals` are columns made of what a method spends."""
+    rows = []
+    for task, spent in results.where(part="privacy"):
+        case = {"method": task["method"], "alpha": task["alpha"]}
+        rows.append({**case, **summary(results.where(part="run", **case)), **{n: f(spent) for n, f in totals.items()},
+                     "exact_epsilon": spent["exact"], "delta": DELTA, "guarantee": spent["guarantee"]})  # fmt: skip
+    return rows
+
+
 @cache
 def optimum() -> tuple[float, float]:
     """Loss and test error of the centralised optimum."""

@@ -30,9 +30,7 @@ PROVEN = "MR-ADMM, proven"
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     cases = [*((m, a) for a in s.ALPHAS for m in METHODS), (PROVEN, 1.0)]
-    return [{"part": "run", "method": m, "alpha": a, "seeds": b} for b in s.batches(trials) for m, a in cases] + [
-        {"part": "privacy", "method": m, "alpha": a} for m, a in cases
-    ]
+    return s.at_equal_privacy(cases, trials)
 
 
 def measure(part: str, method: str, alpha: float, seeds: list[int] | None = None) -> dict[str, Any]:
@@ -49,12 +47,7 @@ def measure(part: str, method: str, alpha: float, seeds: list[int] | None = None
 
 
 def table(results: Results) -> list[dict[str, Any]]:
-    rows = []
-    for task, spent in results.where(part="privacy"):
-        case = {"method": task["method"], "alpha": task["alpha"]}
-        rows.append({**case, **s.summary(results.where(part="run", **case)), "published_bound": spent["bound"][-1],
-                     "exact_epsilon": spent["exact"], "delta": s.DELTA, "guarantee": spent["guarantee"]})  # fmt: skip
-    return rows
+    return s.compared(results, published_bound=lambda spent: float(spent["bound"][-1]))
 
 
 def findings(results: Results) -> list[Finding]:

@@ -31,9 +31,7 @@ BESIDE = "R-ADMM, objective"
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     cases = [(m, a) for a in s.ALPHAS for m in (*METHODS, BESIDE)]
-    return [{"part": "run", "method": m, "alpha": a, "seeds": b} for b in s.batches(trials) for m, a in cases] + [
-        {"part": "privacy", "method": m, "alpha": a} for m, a in cases
-    ]
+    return s.at_equal_privacy(cases, trials)
 
 
 def measure(part: str, method: str, alpha: float, seeds: list[int] | None = None) -> dict[str, Any]:
@@ -50,12 +48,7 @@ def measure(part: str, method: str, alpha: float, seeds: list[int] | None = None
 
 
 def table(results: Results) -> list[dict[str, Any]]:
-    rows = []
-    for task, spent in results.where(part="privacy"):
-        case = {"method": task["method"], "alpha": task["alpha"]}
-        rows.append({**case, **s.summary(results.where(part="run", **case)), "pure_epsilon": spent["pure"],
-                     "exact_epsilon": spent["exact"], "delta": s.DELTA, "guarantee": spent["guarantee"]})  # fmt: skip
-    return rows
+    return s.compared(results, pure_epsilon=lambda spent: float(spent["pure"]))
 
 
 def findings(results: Results) -> list[Finding]:
