@@ -76,7 +76,7 @@ def numpy_admm(X, y, groups, graph, logistic: bool, rho: float, strength: float,
 def admm(logistic: bool) -> dict[str, object]:
     """100 rounds of exact ADMM, 20 agents × 100 rows × 20 features."""
     X, y, groups = cohort(20, 100, 20, logistic)
-    graph, tolerance, rho = confide.Graph.random(20, 40, seed=0), 1e-6, 0.05 if logistic else 0.3
+    graph, tolerance, rho = confide.Graph.random(20, 40, seed=0), 1e-7, 0.02 if logistic else 0.3
     loss = confide.losses.Logistic() if logistic else confide.losses.Squared()
     problem = confide.Problem(confide.Shards.from_groups(X, y, groups), loss, confide.penalties.L2(0.1))
     method = confide.algorithms.ADMM(rounds=100, penalty=rho, tolerance=tolerance)

@@ -176,18 +176,17 @@ class Block:
 
     @cached_property
     def _moment(self) -> Array:
-        """-∇f_k at 0: (1, A, W)."""
-        return -self.gradient(np.zeros((1, self.agents, self.width)))
+        """-∇f_k at 0: (A, W)."""
+        return -self.gradient(np.zeros((1, self.agents, self.width)))[0]
 
     def _linear(self, beta: Array, linear: Array, quad: Array) -> Array:
         """Squared loss: f_k is ½βᵀGβ - momentᵀβ, so the argmin is a linear system and needs no pass over the rows."""
-        inverse = self._kept_inverse(quad)
-        beta[:] = 0.0
-        for _ in range(2):  # the second step removes the rounding of the first
-            g = np.einsum("kij,skj->ski", self.gram, beta) + quad * beta + linear - self._moment
-            beta -= np.einsum("kij,skj->ski", inverse, g)
-        g = np.einsum("kij,skj->ski", self.gram, beta) + quad * beta + linear - self._moment
-        return np.asarray(np.linalg.norm(g, axis=2))
+        residual = np.empty(beta.shape[:2])
+        threads.run(
+            solvers.linear_system, residual.size, 4 * beta.size * self.width,
+            self.gram, self._moment, beta, linear, quad, self._kept_inverse(quad), residual,
+        )  # fmt: skip
+        return residual
 
     def _kept_inverse(self, quad: Array) -> Array:
         key = quad.tobytes()

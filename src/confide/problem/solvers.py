@@ -1,11 +1,13 @@
 """Inner argmins: min over β of f(β) + linearᵀβ + ½ Σ quad_j β_j² + l1ᵀ|β|, f the scaled loss of one agent's rows.
 
-Three methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
+Four methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
 
+- `linear_system`: squared loss, no l1. A kept inverse and one step of iterative refinement; the rows are not read.
 - `quasi_newton`: smooth loss, no l1. L-BFGS started from the inverse of the curvature bound c·XᵀX + diag(quad), which
-  removes the data's conditioning; the line search looks at slopes only, so it does not stall at 1e-8 as value-based
-  ones do. Chosen by measurement: `benchmarks/solvers.py` has it ten times faster than Newton, with a fresh or a kept
-  Hessian, and than majorisation by the curvature bound. Compiled; agents and seeds share the cores.
+  removes the data's conditioning, scaled as the last pair of steps says; the line search looks at slopes only, so it
+  does not stall at 1e-8 as value-based ones do. Chosen by measurement: `benchmarks/solvers.py` has it ten times faster
+  than Newton, with a fresh or a kept Hessian, and than majorisation by the curvature bound. Compiled; agents and seeds
+  share the cores.
 - `prox_newton`: smooth loss with an l1 term. A Newton model whose lasso subproblem is solved by coordinate descent.
 - `augmented`: piecewise linear loss. Method of multipliers on z = Xβ with semismooth Newton steps, whose Hessian
   sums only the rows at a kink. Compiled; agents and seeds share the cores.
@@ -46,25 +48,34 @@ def _add(out: Array, c: float, a: Array) -> None:
         out[j] += c * a[j]
 
 
-@njit(cache=True)
-def _times(inverse: Array, g: Array, out: Array) -> None:
-    """out = -inverse·g."""
-    for j in range(g.size):
-        out[j] = -dot(inverse[j], g)
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _times(c: float, A: Array, v: Array, out: Array) -> None:
+    """out = c·Av, four rows at a time: each entry of v is loaded once for them."""
+    fours = v.size - v.size % 4
+    for i in range(0, fours, 4):
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(v.size):
+            t0 += A[i, j] * v[j]
+            t1 += A[i + 1, j] * v[j]
+            t2 += A[i + 2, j] * v[j]
+            t3 += A[i + 3, j] * v[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = c * t0, c * t1, c * t2, c * t3
+    for i in range(fours, v.size):
+        out[i] = c * dot(A[i], v)
 
 
 @njit(cache=True)
 def _direction(
-    g: Array, inverse: Array, S: Array, Y: Array, r: Array, used: int, last: int, left: Array, d: Array
-) -> None:
-    """d = -H⁻¹g by the two-loop recursion from the initial inverse; S, Y, r are rings of `used` pairs."""
+    g: Array, inverse: Array, size: float, S: Array, Y: Array, r: Array, alpha: Array, used: int, last: int,
+    left: Array, d: Array,
+) -> None:  # fmt: skip
+    """d = -H⁻¹g by the two-loop recursion from size·inverse; S, Y, r, alpha are rings of `used` pairs."""
     left[:] = g
-    alpha = np.zeros(MEMORY)
     for n in range(used):
         i = (last - n) % MEMORY
         alpha[i] = r[i] * dot(S[i], left)
         _add(left, -alpha[i], Y[i])
-    _times(inverse, left, d)
+    _times(-size, inverse, left, d)
     for n in range(used - 1, -1, -1):
         i = (last - n) % MEMORY
         _add(d, -alpha[i] - r[i] * dot(Y[i], d), S[i])
@@ -88,23 +99,27 @@ def _gradient(
 @njit(cache=True)
 def quasi_newton_one(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int, code: int, a: float,
-    scale: float, linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int,
+    scale: float, linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int, pairs: Array, ring: Array,
+    work: Array,
 ) -> float:  # fmt: skip
-    """Minimise in place from `beta` (W,); the norm of the gradient it stopped at."""
+    """Minimise in place from `beta` (W,); the norm of the gradient it stopped at.
+
+    `pairs` (2, MEMORY, W), `ring` (2, MEMORY) and `work` (5, W) are overwritten: an allocation costs as much as a sum.
+    """
     width = beta.size
-    S, Y, r = np.empty((MEMORY, width)), np.empty((MEMORY, width)), np.empty(MEMORY)
-    d, left, new, g, gn = np.empty(width), np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    used, last = 0, -1
+    S, Y, r, alpha = pairs[0], pairs[1], ring[0], ring[1]
+    d, left, new, g, gn = work[0], work[1], work[2], work[3], work[4]
+    used, last, gamma = 0, -1, 1.0
     _gradient(rows, y, w, q, start, stop, beta, m, code, a, scale, linear, quad, g)
     size = math.sqrt(dot(g, g))
     for _ in range(limit):
         if size <= tolerance:
             break
-        _direction(g, inverse, S, Y, r, used, last, left, d)
+        _direction(g, inverse, gamma, S, Y, r, alpha, used, last, left, d)
         slope = dot(g, d)
         if not slope < 0:
-            used = 0
-            _times(inverse, g, d)
+            used, gamma = 0, 1.0
+            _times(-1.0, inverse, g, d)
             slope = dot(g, d)
         step, low, high = 1.0, 0.0, math.inf
         for _ in range(31):  # a step is good once the slope along d has shrunk to 0.9 of its size
@@ -127,13 +142,15 @@ def quasi_newton_one(
         if sy <= 1e-300 or (size < 1e-7 and sn > 0.9 * size and used > 0 and sn > size):
             if used == 0:
                 break  # at the floor of float64
-            used = 0
+            used, gamma = 0, 1.0
             if sn >= size:
                 continue
         else:
             last = (last + 1) % MEMORY
             used = min(used + 1, MEMORY)
             S[last], Y[last], r[last] = left, d, 1.0 / sy
+            _times(1.0, inverse, d, left)
+            gamma = sy / dot(d, left)
         beta[:] = new
         g, gn, size = gn, g, sn
     return size
@@ -145,13 +162,37 @@ def quasi_newton(
     linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,
 ) -> None:  # fmt: skip
     """Minimise in place, job = agent·seeds + seed: beta, linear (S, A, W), quad (A, W), inverse (A, W, W)."""
-    seeds = beta.shape[0]
+    seeds, width = beta.shape[0], beta.shape[2]
+    pairs, ring, work = np.empty((2, MEMORY, width)), np.empty((2, MEMORY)), np.empty((5, width))
     for job in range(first, end):
         k, s = job // seeds, job % seeds
         residual[s, k] = quasi_newton_one(
             rows, y, w, q, offsets[k], offsets[k + 1], beta[s, k], m, code, a, scale[k],
-            linear[s, k], quad[k], inverse[k], tolerance, limit,
+            linear[s, k], quad[k], inverse[k], tolerance, limit, pairs, ring, work,
         )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def linear_system(
+    gram: Array, moment: Array, beta: Array, linear: Array, quad: Array, inverse: Array, residual: Array,
+    first: int, end: int,
+) -> None:  # fmt: skip
+    """½βᵀGβ - momentᵀβ + linearᵀβ + ½Σ quad_j β_j², job = agent·seeds + seed: moment (A, W), the rest as above."""
+    seeds, width = beta.shape[0], beta.shape[2]
+    g, d = np.empty(width), np.empty(width)
+    for job in range(first, end):
+        k, s = job // seeds, job % seeds
+        b = beta[s, k]
+        b[:] = 0.0
+        for j in range(width):
+            g[j] = linear[s, k, j] - moment[k, j]
+        for _ in range(2):  # the second step removes the rounding of the first
+            _times(-1.0, inverse[k], g, d)
+            _add(b, 1.0, d)
+            _times(1.0, gram[k], b, g)
+            for j in range(width):
+                g[j] += quad[k, j] * b[j] + linear[s, k, j] - moment[k, j]
+        residual[s, k] = math.sqrt(dot(g, g))
 
 
 # --- an l1 term -----------------------------------------------------------------------------------------------------
