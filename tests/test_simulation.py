@@ -123,6 +123,17 @@ def test_weights_and_sizes_of_the_parties():
         (lambda: confide.simulate(problem(), RING, ADMM(penalty=-1.0)), "penalty=-1.0"),
         (lambda: confide.simulate(problem(), RING, ADMM(penalty=(1.0, 2.0))), r"shape \(2,\)"),
         (lambda: confide.simulate(problem(), RING, ADMM(), seeds=[-1]), "seeds=.-1."),
+        (lambda: confide.simulate(problem(), RING, ADMM(), seeds=3), r"seeds=3: .*range"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), seeds=[]), r"seeds=\[\]"),
+        (lambda: confide.simulate(problem().shards, RING, ADMM()), "problem=Shards: must be a confide.Problem"),
+        (lambda: confide.simulate(problem(), RING, ADMM), "algorithm=<class .*: must be one of confide.algorithms"),
+        (lambda: confide.simulate(problem(), RING, "ADMM"), "algorithm='ADMM': must be one of confide.algorithms"),
+        (lambda: confide.simulate(problem(), "ring", ADMM()), "graph='ring': must be a confide.Graph"),
+        (lambda: confide.simulate(problem(), [], ADMM()), r"graph=\[\]: must be a confide.Graph"),
+        (lambda: confide.simulate(problem(), [RING, 3], ADMM()), "graph=.*: must be a confide.Graph"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), every=1.5), "every=1.5: must be a whole number"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), checkpoint_every=0), "checkpoint_every=0: must be a whole"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), record="error"), r"record='error': .*\['error'\]"),
         (lambda: confide.simulate(problem(), RING, ADMM(), record=("speed",)), "unknown metric 'speed'"),
         (lambda: confide.simulate(problem(), RING, ADMM(rounds=1), record=("test",)), "needs a public test set"),
         (lambda: confide.simulate(problem(penalty=P.L1(0.1)), RING, DVP()), "Squared with L1"),
@@ -170,3 +181,10 @@ def test_sparse_rows_give_the_same_run():
         a = confide.simulate(dense, RING, method, seeds=range(6), record=()).estimates
         b = confide.simulate(sparse, RING, method, seeds=range(6), record=()).estimates
         assert np.allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_a_diverging_run_is_one_line_without_warnings():
+    """Warnings are errors in this suite: overflows on the way must not speak before the message does."""
+    with pytest.raises(FloatingPointError, match=r"round \d+: agent \d diverged: lower the step") as error:
+        confide.simulate(problem(), RING, LinearizedADMM(rounds=2000, penalty=1e-3, step=1e8))
+    assert "\n" not in str(error.value)

@@ -48,14 +48,16 @@ def simulate(
     """
     driver = Driver(problem, graph, algorithm, seeds, drop)
     metrics = _metrics(record)
-    if every < 1:
-        raise ValueError(f"every={every}: must be at least 1")
+    for name, count in (("every", every), ("checkpoint_every", checkpoint_every)):
+        if not (whole(count) and count >= 1):
+            raise ValueError(f"{name}={count!r}: must be a whole number of at least 1")
     shot = Snapshot(problem, driver.public, algorithm, test)
     history: dict[str, list[Array]] = {"round": [], **{name: [] for name in metrics}}
     if checkpoint is not None:
         driver.resume(Path(checkpoint), history)
     began = time.perf_counter()
-    with _progress(progress, algorithm, driver.t) as advance:
+    # a diverging run ends in one line of `check_message`, not in warnings of the rounds before
+    with _progress(progress, algorithm, driver.t) as advance, np.errstate(over="ignore", invalid="ignore"):
         while driver.t < algorithm.rounds:
             before = driver.estimates if stop is not None else None
             driver.step()
@@ -86,10 +88,11 @@ class Driver:
         self, problem: Problem, graph: Graph | Sequence[Graph] | None, algorithm: Algorithm,
         seeds: Iterable[int], drop: float = 0.0,
     ) -> None:  # fmt: skip
+        _check_kinds(problem, graph, algorithm)
         self.seeds = _seeds(seeds)
         self.algorithm = algorithm
         graphs = None if graph is None or isinstance(graph, Graph) else list(graph)
-        self.graph: Graph | None = graph if graph is None or isinstance(graph, Graph) else Graph.union(list(graph))
+        self.graph: Graph | None = Graph.union(graphs) if graphs is not None else graph  # type: ignore[assignment]
         _check_topology(algorithm, self.graph, drop, graphs)
         central = algorithm.topology == "central"
         self.block = problem.pooled if central else problem.block
@@ -214,7 +217,24 @@ def describe(algorithm: Algorithm) -> dict[str, Any]:
     return {f.name: plain(getattr(algorithm, f.name)) for f in fields(algorithm)}
 
 
+def _check_kinds(problem: Any, graph: Any, algorithm: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem={_shown(problem)}: must be a confide.Problem")
+    if not isinstance(algorithm, Algorithm):
+        raise TypeError(f"algorithm={_shown(algorithm)}: must be one of confide.algorithms, such as ADMM(rounds=100)")
+    several = isinstance(graph, Sequence) and len(graph) and all(isinstance(g, Graph) for g in graph)
+    if not (graph is None or isinstance(graph, Graph) or several):
+        raise TypeError(f"graph={_shown(graph)}: must be a confide.Graph, one or more in turn, or None")
+
+
+def _shown(value: Any) -> str:
+    """A value in an error: itself if short, else its kind."""
+    return repr(value) if isinstance(value, str | int | float | list | type) else type(value).__name__
+
+
 def _seeds(seeds: Iterable[int]) -> NDArray[np.int64]:
+    if not isinstance(seeds, Iterable):
+        raise TypeError(f"seeds={_shown(seeds)}: must be whole numbers, such as range(10)")
     values = list(seeds)
     if not values or not all(whole(s) and s >= 0 for s in values):
         raise ValueError(f"seeds={values!r}: must be whole numbers of at least 0, at least one")
@@ -233,6 +253,8 @@ def _link_draws(seeds: NDArray[np.int64], t: int, edges: int) -> Array:
 
 
 def _metrics(record: Sequence[str] | Mapping[str, Metric | None]) -> dict[str, Metric]:
+    if isinstance(record, str):
+        raise TypeError(f"record={record!r}: must be a list of names, such as [{record!r}]")
     given = record if isinstance(record, Mapping) else dict.fromkeys(record)
     out: dict[str, Metric] = {}
     for name, metric in given.items():

@@ -111,14 +111,19 @@ def decode(codes: Ints) -> Ints:
 
 def links(edges: Iterable[Any]) -> Ints:
     """Pairs of agents as an (E, 2) array."""
-    try:
-        array = np.asarray(edges if isinstance(edges, np.ndarray) else [tuple(edge) for edge in edges])
-    except (TypeError, ValueError):
-        array = np.empty(1)
+    if isinstance(edges, np.ndarray):
+        array, shown = edges, f"{edges.dtype} of shape {edges.shape}"
+    else:
+        given = list(edges) if isinstance(edges, Iterable) else [edges]
+        shown = few(given)
+        try:
+            array = np.asarray([tuple(edge) for edge in given])
+        except (TypeError, ValueError):
+            array = np.empty(1)
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError("edges must be pairs of whole numbers (i, j), got something else")
+        raise ValueError(f"edges must be pairs of whole numbers (i, j), got {shown}")
     return array.astype(np.int64)
 
 

@@ -52,6 +52,7 @@ class Shards:
         """One party for each distinct value of `groups`, in sorted order; rows keep their order within a party."""
         X, y = _as_rows(X), _as_vector("y", y)
         groups = np.asarray(groups)
+        _check_shapes(X, {"y": y})
         if groups.shape != y.shape:
             raise ValueError(f"groups has shape {groups.shape}: must be one name a row, {y.shape}")
         names, member = np.unique(groups, return_inverse=True)
@@ -243,19 +244,31 @@ def _as_vector(name: str, v: Any) -> Array:
     return v
 
 
-def _check_rows(X: Any, y: Array, columns: Mapping[str, Array]) -> None:
-    if X.shape[1] < 1:
-        raise ValueError("X has no columns: at least 1 feature is needed")
-    for name, v in {"y": y, **columns}.items():
+def _check_shapes(X: Any, columns: Mapping[str, Array]) -> None:
+    if X.shape[0] < 1 or X.shape[1] < 1:
+        raise ValueError(f"X has {X.shape[0]} rows and {X.shape[1]} columns: at least 1 row and 1 feature are needed")
+    for name, v in columns.items():
         if len(v) != X.shape[0]:
             raise ValueError(f"{name} has {len(v)} entries and X {X.shape[0]} rows: they must agree")
+
+
+def _check_rows(X: Any, y: Array, columns: Mapping[str, Array]) -> None:
+    named = {"y": y, **columns}
+    _check_shapes(X, named)
+    for name, v in named.items():
         if not np.all(np.isfinite(v)):
-            raise ValueError(f"{name} has {np.sum(~np.isfinite(v))} entries that are NaN or infinite: none is allowed")
+            i = int(np.flatnonzero(~np.isfinite(v))[0])
+            raise ValueError(f"{name}[{i}] is {v[i]}: every entry must be a finite number")
     data = X.data if sp.issparse(X) else X
     for start in range(0, len(data), 65536):  # in pieces: no temporary of the data's size
-        bad = ~np.isfinite(np.asarray(data[start : start + 65536]))
-        if bad.any():
-            if sp.issparse(X):
-                raise ValueError("X has a stored entry that is NaN or infinite: none is allowed")
-            i, j = np.argwhere(bad)[0]
-            raise ValueError(f"X[{start + i}, {j}] is NaN or infinite: every feature must be a finite number")
+        piece = np.asarray(data[start : start + 65536])
+        bad = np.argwhere(~np.isfinite(piece))
+        if len(bad):
+            where = tuple(bad[0])
+            i, j = (start + where[0], where[1]) if not sp.issparse(X) else _position(X, start + where[0])
+            raise ValueError(f"X[{i}, {j}] is {piece[where]}: every feature must be a finite number")
+
+
+def _position(X: Any, entry: int) -> tuple[int, int]:
+    """Row and column of a stored entry of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, entry, side="right")) - 1, int(X.indices[entry])
