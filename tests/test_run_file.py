@@ -17,7 +17,8 @@ RING = confide.Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], names=["a", "b
 def run(**options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
-    problem = confide.Problem(confide.Shards.split(X, np.sign(X[:, 0]), 4), confide.losses.Logistic(), intercept=True)
+    shards = confide.Shards.split(X, np.sign(X[:, 0]), 4)
+    problem = confide.Problem(shards, confide.losses.Logistic(), confide.penalties.L2(0.01), intercept=True)
     method = CDPADMM(rounds=6, clip=1.0, noise=2.0)
     return confide.simulate(problem, RING, method, seeds=(1, 2), **options), X
 

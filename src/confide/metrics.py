@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.algorithms.base import Algorithm
+from confide.problem.block import SolverError
 from confide.problem.problem import Problem, Public
 
 Array = NDArray[np.float64]
@@ -33,7 +34,10 @@ class Snapshot:
 
     @cached_property
     def optimum(self) -> Array:
-        return self.problem.solve()
+        try:
+            return self.problem.solve()
+        except SolverError as error:
+            raise SolverError(f"metric 'error': {error}; or record other metrics") from None
 
 
 Metric = Callable[[Snapshot], Array]

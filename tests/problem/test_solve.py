@@ -12,6 +12,7 @@ from scipy.optimize import least_squares
 from sklearn import linear_model, svm
 
 from confide import Problem, Shards, losses, penalties
+from confide.problem.block import SolverError
 
 PENALTIES = [penalties.Zero(), penalties.L1(0.05), penalties.L2(0.1), penalties.ElasticNet(0.1, 0.3)]
 intercepts = pytest.mark.parametrize("intercept", [False, True], ids=["origin", "intercept"])
@@ -266,10 +267,36 @@ def test_solve_hands_out_a_copy():
     assert np.any(p.solve() != 0)
 
 
-def test_badly_scaled_features_are_no_obstacle():
+@pytest.mark.parametrize("loss", oracles.EVERY, ids=oracles.name)
+def test_badly_scaled_features_are_no_obstacle(loss):
     """Without a penalty the optimum scales with the features, nine orders of magnitude apart here."""
-    loss, scale = losses.Logistic(), np.array([1e-4, 1.0, 1e2, 1e5, 1.0])
+    scale = np.array([1e-4, 1.0, 1e2, 1e5, 1.0])
     s = oracles.shards(loss)
     stretched = Shards(s.X * scale[:4], s.y, s.offsets, s.names)
-    a, b = (Problem(x, loss, intercept=True).solve() for x in (s, stretched))
-    assert near(b * scale, a) < 1e-8
+    plain, hard = (Problem(x, loss, intercept=True) for x in (s, stretched))
+    back = settled(plain, hard.solve() * np.tile(scale, loss.outputs))
+    assert near(back, settled(plain, plain.solve())) < (1e-8 if loss.smooth else 1e-6)
+    assert near(back, settled(plain, oracles.solve(plain))) < (2e-5 if loss.smooth else 1e-6)
+
+
+@pytest.mark.parametrize("loss", oracles.EVERY, ids=oracles.name)
+def test_a_problem_that_cannot_be_solved_so_closely_is_an_error_not_an_answer(loss):
+    p = Problem(oracles.shards(loss), loss, penalties.L2(0.1))
+    zero = np.zeros((1, 1, p.width))
+    with pytest.raises(SolverError, match="above the tolerance") as error:
+        p.pooled.argmin(zero, 0.0, p.penalty, p.public(None).mask, 1.0, zero, 1e-25)
+    assert "\n" not in str(error.value)
+
+
+@intercepts
+@pytest.mark.parametrize("penalty", [None, penalties.L2(0.0), penalties.L2(1e-3)], ids=["none", "zero", "small"])
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Multinomial(3)], ids=oracles.name)
+def test_separable_rows_without_penalty_have_no_optimum(loss, penalty, intercept):
+    s = oracles.shards(loss)
+    X = s.X + 20 * np.eye(4)[s.y.astype(int)]  # every label far out in a direction of its own
+    p = Problem(Shards(X, s.y, s.offsets, s.names), loss, penalty, intercept=intercept)
+    if penalty == penalties.L2(1e-3):
+        assert np.array_equal(p.predict(X, p.solve()), s.y)
+    else:
+        with pytest.raises(SolverError, match=r"no optimum: .*add a penalty"):
+            p.solve()

@@ -6,6 +6,7 @@ Gram matrices are kept with the block, which is as private as the rows; nothing 
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +164,7 @@ class Block:
             residual = self._augmented(beta, linear, quad, l1, tolerance)
         elif l1 is _NO_L1 or not np.any(l1):
             exact = self.loss.code == SQUARED
-            residual = self._linear(beta, linear, quad) if exact else self._quasi_newton(beta, linear, quad, tolerance)
+            residual = (self._linear if exact else self._quasi_newton)(beta, linear, quad, tolerance)
         else:
             residual = self._prox_newton(beta, linear, quad, l1, tolerance)
         if not np.all(residual <= tolerance):
@@ -179,12 +180,12 @@ class Block:
         """-∇f_k at 0: (A, W)."""
         return -self.gradient(np.zeros((1, self.agents, self.width)))[0]
 
-    def _linear(self, beta: Array, linear: Array, quad: Array) -> Array:
+    def _linear(self, beta: Array, linear: Array, quad: Array, tolerance: float) -> Array:
         """Squared loss: f_k is ½βᵀGβ - momentᵀβ, so the argmin is a linear system and needs no pass over the rows."""
         residual = np.empty(beta.shape[:2])
         threads.run(
             solvers.linear_system, residual.size, 4 * beta.size * self.width,
-            self.gram, self._moment, beta, linear, quad, self._kept_inverse(quad), residual,
+            self.gram, self._moment, beta, linear, quad, self._kept_inverse(quad), tolerance, residual,
         )  # fmt: skip
         return residual
 
@@ -212,19 +213,20 @@ class Block:
         for k in range(self.agents):
             for c in range(m):  # the curvature of a row is at most bound·I over its margins
                 part = slice(c * P, (c + 1) * P)
-                H = bound * self.gram[k] + np.diag(quad[k, part])
-                H[np.diag_indices(P)] += 1e-14 * np.trace(H) / P + 1e-300
-                inverse[k, part, part] = np.linalg.inv(H)
+                inverse[k, part, part] = stable_inverse(bound * self.gram[k] + np.diag(quad[k, part]))
         return inverse
 
     def _augmented(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
         l1 = l1 if l1 is not _NO_L1 else np.zeros(beta.shape)
-        residual = np.empty(beta.shape[:2])
-        threads.run(
-            solvers.augmented, residual.size, 50 * self._work * len(beta),
-            self.shards.rows, self.shards.y, self._w, self.shards.offsets, beta, self.loss.code,
-            self.loss.base.parameter, self.scale, linear, quad, np.ascontiguousarray(l1), tolerance, 200, residual,
-        )  # fmt: skip
+        unit = np.sqrt(np.tile(np.diagonal(self.gram, axis1=1, axis2=2), self.loss.outputs) + quad)
+        residual = np.full(beta.shape[:2], np.inf)
+        with contextlib.suppress(np.linalg.LinAlgError):  # a singular system: an unsolved problem, as the residual says
+            threads.run(
+                solvers.augmented, residual.size, 50 * self._work * len(beta),
+                self.shards.rows, self.shards.y, self._w, self.shards.offsets, beta, self.loss.code,
+                self.loss.base.parameter, self.scale, linear, quad, np.ascontiguousarray(l1),
+                np.where(unit > 0, unit, 1.0), tolerance, 200, residual,
+            )  # fmt: skip
         return residual
 
     def _prox_newton(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
@@ -294,6 +296,14 @@ class AgentView:
                 if c != e:
                     H[e * P : (e + 1) * P, c * P : (c + 1) * P] += part.T
         return H
+
+
+def stable_inverse(H: Array) -> Array:
+    """Of a positive semidefinite matrix, its diagonal scaled to 1 and then lifted: features may have any units."""
+    size = np.sqrt(H.diagonal())
+    unit = 1.0 / np.where(size > 0, size, 1.0)
+    both = unit[:, None] * unit
+    return np.asarray(np.linalg.inv(H * both + 1e-14 * np.eye(len(H))) * both)
 
 
 def weighted_gram(X: Any, d: Array, intercept: bool) -> Array:

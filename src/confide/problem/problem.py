@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.problem.block import Block, SolverError
-from confide.problem.losses import Loss, NoisyLabels
+from confide.problem.losses import Logistic, Loss, Multinomial, NoisyLabels
 from confide.problem.penalties import Penalty, Zero
 from confide.problem.shards import Shards
 
@@ -178,11 +178,29 @@ class Problem:
         zero = np.zeros((1, 1, self.width))
         public = self.public(None)
         tolerance = 1e-11 * max(1e-3, float(np.linalg.norm(self.pooled.gradient(zero))))
+        largest = max(1.0, float(np.sqrt(np.diagonal(self.pooled.gram[0])).max()))
+        floor = 1e-13 if self.loss.smooth else 5e-11 * largest  # of float64, with a margin
         try:
-            beta = self.pooled.argmin(zero, 0.0, self.penalty, public.mask, 1.0, zero, max(tolerance, 1e-13))
+            beta = self.pooled.argmin(zero, 0.0, self.penalty, public.mask, 1.0, zero, max(tolerance, floor))
         except SolverError as error:
             raise SolverError(f"no optimum found ({error}); a problem without penalty may have none") from None
+        if self._separated(beta[0, 0]):
+            raise SolverError(
+                f"no optimum: {type(self.loss).__name__} loss without penalty on rows that one model separates falls "
+                "for ever as coefficients grow: add a penalty, such as L2(1e-3)"
+            )
         return np.asarray(beta[0, 0])
+
+    def _separated(self, beta: Array) -> bool:
+        """Whether an unpenalised loss would fall as these coefficients are doubled, and doubled again, for ever."""
+        free = self.penalty.convex and not (self.penalty.l1 or self.penalty.l2)
+        if not (free and isinstance(self.loss, Logistic | Multinomial)):
+            return False
+        z, y = self._margins(self.shards.X, beta), self.shards.y
+        if isinstance(self.loss, Logistic):
+            return bool(np.all(y * z[:, 0] > 0))
+        own = np.take_along_axis(z, y.astype(int)[:, None], axis=1)
+        return bool(np.all(np.sum(z >= own, axis=1) == 1))  # its own class alone is that high
 
     def solve(self) -> Array:
         """The centralised optimum (width,); for a concave penalty, the stationary point reached from 0."""
@@ -194,15 +212,31 @@ class Problem:
         loss = float(self.pooled.value(np.asarray(beta, float)[None, None])[0, 0])
         return loss + float(np.sum(self.penalty.terms(np.asarray(beta)) * public.mask))
 
+    def test_rows(self, test: Any) -> tuple[Any, Array]:
+        """A public test set (X, y), checked as the parties' rows are."""
+        if not (isinstance(test, tuple | list) and len(test) == 2):
+            raise TypeError(f"test={type(test).__name__}: must be a pair (X, y)")
+        try:
+            rows = Shards.from_parts([(test[0], test[1])])
+            if rows.features != self.shards.features:
+                raise ValueError(f"{rows.features} features: must be {self.shards.features}, as the parties' rows have")
+            check_labels(rows, self.loss.base)
+        except ValueError as error:
+            raise ValueError(f"test set: {error}") from None
+        return rows.X, rows.y
+
     def predict(self, X: Any, beta: Array) -> Array:
         """Margin, sign or class of each row of X under coefficients (width,)."""
-        coefficients = np.asarray(beta).reshape(self.loss.outputs, -1)
-        z = X @ coefficients[:, : self.shards.features].T
-        if self.intercept:
-            z = z + coefficients[:, -1]
+        z = self._margins(X, beta)
         if self.loss.labels == "class":
             return np.asarray(np.argmax(z, axis=1), float)
         return np.where(z[:, 0] >= 0, 1.0, -1.0) if self.loss.labels == "sign" else np.asarray(z[:, 0])
+
+    def _margins(self, X: Any, beta: Array) -> Array:
+        """(rows, outputs)."""
+        coefficients = np.asarray(beta).reshape(self.loss.outputs, -1)
+        z = X @ coefficients[:, : self.shards.features].T
+        return np.asarray(z + coefficients[:, -1] if self.intercept else z)
 
 
 def check_labels(shards: Shards, loss: Loss) -> None:

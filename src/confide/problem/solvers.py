@@ -2,7 +2,7 @@
 
 Four methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
 
-- `linear_system`: squared loss, no l1. A kept inverse and one step of iterative refinement; the rows are not read.
+- `linear_system`: squared loss, no l1. A kept inverse and iterative refinement; the rows are not read.
 - `quasi_newton`: smooth loss, no l1. L-BFGS started from the inverse of the curvature bound c·XᵀX + diag(quad), which
   removes the data's conditioning, scaled as the last pair of steps says; the line search looks at slopes only, so it
   does not stall at 1e-8 as value-based ones do. Chosen by measurement: `benchmarks/solvers.py` has it ten times faster
@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from confide.problem.kernels import add_gradients, margins
-from confide.problem.margin import prox1
+from confide.problem.margin import prox1, slope1
 from confide.problem.rows import adds, dots
 
 Array = NDArray[np.float64]
@@ -174,8 +174,8 @@ def quasi_newton(
 
 @njit(cache=True, nogil=True)
 def linear_system(
-    gram: Array, moment: Array, beta: Array, linear: Array, quad: Array, inverse: Array, residual: Array,
-    first: int, end: int,
+    gram: Array, moment: Array, beta: Array, linear: Array, quad: Array, inverse: Array, tolerance: float,
+    residual: Array, first: int, end: int,
 ) -> None:  # fmt: skip
     """½βᵀGβ - momentᵀβ + linearᵀβ + ½Σ quad_j β_j², job = agent·seeds + seed: moment (A, W), the rest as above."""
     seeds, width = beta.shape[0], beta.shape[2]
@@ -186,13 +186,15 @@ def linear_system(
         b[:] = 0.0
         for j in range(width):
             g[j] = linear[s, k, j] - moment[k, j]
-        for _ in range(2):  # the second step removes the rounding of the first
+        for step in range(9):  # each removes rounding of the one before; the second is always worth it
+            if step > 1 and residual[s, k] <= tolerance:
+                break
             _times(-1.0, inverse[k], g, d)
             _add(b, 1.0, d)
             _times(1.0, gram[k], b, g)
             for j in range(width):
                 g[j] += quad[k, j] * b[j] + linear[s, k, j] - moment[k, j]
-        residual[s, k] = math.sqrt(dot(g, g))
+            residual[s, k] = math.sqrt(dot(g, g))
 
 
 # --- an l1 term -----------------------------------------------------------------------------------------------------
@@ -260,9 +262,14 @@ def l1_residual(g: Array, l1: Array, beta: Array) -> Array:
 @njit(cache=True)
 def augmented_one(
     rows: Any, y: Array, w: Array, start: int, stop: int, beta: Array, code: int, a: float,
-    scale: float, linear: Array, quad: Array, l1: Array, tolerance: float, limit: int,
+    scale: float, linear: Array, quad: Array, l1: Array, unit: Array, tolerance: float, limit: int,
 ) -> float:  # fmt: skip
-    """Minimise in place from `beta` (W,); the largest |x_iᵀβ - z_i| it stopped at."""
+    """Minimise in place from `beta` (W,); the residual it stopped at.
+
+    With v_i a subgradient of ℓ at z_i, and v_j one of |·| at b_j, it bounds |x_iᵀβ - z_i|, unit_j·|β_j - b_j| and the
+    norm of linear + quad·β + Σ c_i v_i x_i + l1·v: `PVP` says what that means for the distance to the exact argmin.
+    `unit` (W,) is the size of each coordinate: every step is as it would be if all were of size 1.
+    """
     width, n = beta.size, stop - start
     model = beta.reshape(1, width)  # a view: the row functions take one line a class
     iw = 1 if w.size > 1 else 0
@@ -276,20 +283,25 @@ def augmented_one(
         spread += abs(margin[0, i] - y[start + i]) / n
     delta = 0.3 * max(spread, 1e-3)
     omega = 1e-3 * scale * n / max(spread, 1e-3)  # proximal weight: a unique minimum even without a penalty
-    gap = math.inf
+    largest = max(1.0, np.max(unit))
+    residual = math.inf
     for _ in range(limit):
         anchor: Array = beta.copy()
+        size, gap = math.inf, 0.0
         for _ in range(100):  # semismooth Newton on the augmented function
-            g = (linear + quad * beta + omega * (beta - anchor)).reshape(1, width)
-            H = np.diag(quad + omega)
+            g = (linear + quad * beta + omega * unit * unit * (beta - anchor)).reshape(1, width)
+            H = np.diag(quad + omega * unit * unit)
             dots(rows, start, n, model, 0, margin)
+            gap = 0.0
             for i in range(n):
                 z = margin[0, i] + delta * v[i]
                 p = prox1(code, a, z, y[start + i], delta)
-                vn[i] = (z - p) / delta
+                gap = max(gap, abs(margin[0, i] - p))
                 c = scale * w[iw * (start + i)]
+                kink = p == y[start + i]
+                vn[i] = (z - p) / delta if kink else slope1(code, a, p, y[start + i])
                 force[0, i] = c * vn[i]
-                if p == y[start + i]:  # at the kink
+                if kink:
                     x[:] = 0.0
                     adds(rows, start + i, 1, one, 0, x)
                     for j in range(width):
@@ -298,26 +310,34 @@ def augmented_one(
                                 H[j, l] += c / delta * x[0, j] * x[0, l]
             adds(rows, start, n, force, 0, g)
             for j in range(width):
-                z = beta[j] + delta * vc[j]
+                z = unit[j] * beta[j] + delta * vc[j]
                 vcn[j] = min(1.0, max(-1.0, z / delta))
                 g[0, j] += l1[j] * vcn[j]
+                if l1[j] > 0:
+                    gap = max(gap, delta * abs(vcn[j] - vc[j]))
                 if abs(z) <= delta:
-                    H[j, j] += l1[j] / delta
-            if math.sqrt(np.dot(g[0], g[0])) <= tolerance:
+                    H[j, j] += l1[j] * unit[j] / delta
+            for j in range(width):
+                g[0, j] /= unit[j]
+                for l in range(width):
+                    H[j, l] /= unit[j] * unit[l]
+            size = math.sqrt(np.dot(g[0], g[0]))
+            if largest * size <= 0.5 * tolerance:  # the other half is for the proximal term
                 break
             d: Any = np.linalg.solve(H, -g[0])
             slope = np.dot(g[0], d)
+            d /= unit
             step, low, high = 1.0, 0.0, math.inf
             dots(rows, start, n, d.reshape(1, width), 0, along)
             for _ in range(40):
                 new = beta + step * d
-                e = np.dot(linear + quad * new + omega * (new - anchor), d)
+                e = np.dot(linear + quad * new + omega * unit * unit * (new - anchor), d)
                 for i in range(n):
                     z = margin[0, i] + step * along[0, i] + delta * v[i]
                     s = (z - prox1(code, a, z, y[start + i], delta)) / delta
                     e += scale * w[iw * (start + i)] * s * along[0, i]
                 for j in range(width):
-                    z = (beta[j] + step * d[j]) / delta + vc[j]
+                    z = unit[j] * (beta[j] + step * d[j]) / delta + vc[j]
                     e += l1[j] * min(1.0, max(-1.0, z)) * d[j]
                 if abs(e) <= -0.5 * slope or abs(slope) < 1e-30:
                     break
@@ -327,32 +347,27 @@ def augmented_one(
                     low = step
                 step = 2 * step if high == math.inf else 0.5 * (low + high)
             beta += step * d
-        gap = 0.0
-        for i in range(n):
-            gap = max(gap, delta * abs(vn[i] - v[i]))
-        for j in range(width):
-            if l1[j] > 0:
-                gap = max(gap, delta * abs(vcn[j] - vc[j]))
         v[:] = vn
         vc[:] = vcn
-        moved = omega * math.sqrt(np.dot(beta - anchor, beta - anchor))
-        if gap <= tolerance and moved <= tolerance:
+        moved = unit * (beta - anchor)
+        residual = largest * max(gap, size + omega * math.sqrt(np.dot(moved, moved)))
+        if residual <= tolerance:
             break
         delta = max(0.2 * delta, 1e-9)
         omega *= 0.2
-    return gap
+    return residual
 
 
 @njit(cache=True, nogil=True)
 def augmented(
-    rows: Any, y: Array, w: Array, offsets: Index, beta: Array, code: int, a: float, scale: Array,
-    linear: Array, quad: Array, l1: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,
+    rows: Any, y: Array, w: Array, offsets: Index, beta: Array, code: int, a: float, scale: Array, linear: Array,
+    quad: Array, l1: Array, unit: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,
 ) -> None:  # fmt: skip
-    """Minimise in place, job = agent·seeds + seed: beta, linear and l1 (S, A, W), quad (A, W)."""
+    """Minimise in place, job = agent·seeds + seed: beta, linear and l1 (S, A, W), quad and unit (A, W)."""
     seeds = beta.shape[0]
     for job in range(first, end):
         k, s = job // seeds, job % seeds
         residual[s, k] = augmented_one(
             rows, y, w, offsets[k], offsets[k + 1], beta[s, k], code, a, scale[k],
-            linear[s, k], quad[k], l1[s, k], tolerance, limit,
+            linear[s, k], quad[k], l1[s, k], unit[k], tolerance, limit,
         )  # fmt: skip
