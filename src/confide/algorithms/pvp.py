@@ -20,7 +20,14 @@ noise rate  rate             A 1      noise_rate: density ∝ exp(-rate‖·‖)
 Differs from the paper: all state is the broadcast, noised one, and every round is charged.
 
 Privacy: O + quadratic is h-strongly convex with h = 2η|N| + l2/K, so replacing one row, whose gradient is at most c1,
-moves the exact argmin by at most 2·c1·q/M / h; stopping at gradient norm τ adds 2τ/h. Holds for nonsmooth losses too.
+moves the exact argmin by at most 2·c1·q/M / h; stopping within τ/h of it adds 2τ/h. For a smooth loss τ is the norm of
+the gradient at which the solver stops. For a piecewise linear one (`residual`) the solver stops at a point f where
+g = Σ c_i v_i x_i + … has norm at most `tolerance`, v_i ∈ ∂ℓ(z_i) and |x_iᵀf - z_i| ≤ tolerance; with f* the argmin,
+u_i its subgradients and d = f - f*, monotonicity of ∂ℓ between z_i and x_iᵀf* gives
+
+    h‖d‖² ≤ gᵀd - Σ c_i (v_i - u_i) x_iᵀd ≤ ‖g‖‖d‖ + Σ c_i |v_i - u_i| |x_iᵀf - z_i|,
+
+so that h‖d‖ ≤ ‖g‖ + √(hE), E = tolerance·2s·Σ c_i, |ℓ'| ≤ s; an l1 term adds its own coordinates to E.
 Proven where rows are clipped (`Shards.clip_rows`) and the loss's slope is bounded, else assumed.
 """
 
@@ -69,8 +76,21 @@ class PVP(GaussianMethod, ADMM):
         return noise.gaussian("primal", f, self.noise_scale(t, public)) if self.private(public) else f
 
     def sensitivity(self, t: int, public: Public) -> Array:
-        h = 2.0 * public.each(self.penalty) * public.degree + public.mask.min() * public.penalty.l2 / public.count
-        return 2.0 * (self.row_bound(public) * public.scale + self.tolerance) / h
+        h = self.convexity(public)
+        return 2.0 * (self.row_bound(public) * public.scale + self.residual(public)) / h
+
+    def convexity(self, public: Public) -> Array:
+        """h: strong convexity of a round's objective without any row: (A, 1)."""
+        return 2.0 * public.each(self.penalty) * public.degree + public.mask.min() * public.penalty.l2 / public.count
+
+    def residual(self, public: Public) -> Array:
+        """τ: the argmin that is sent lies within τ/h of the exact one: (A, 1)."""
+        h, stop = self.convexity(public), self.tolerance
+        if public.loss.smooth:
+            return np.full_like(h, stop)
+        total = public.scale * public.sizes[public.agents][:, None]  # Σ c_i
+        kinks = public.width * public.penalty.l1 / public.count / np.sqrt(h)  # |f_j - b_j| ≤ tolerance/√h
+        return stop + np.sqrt(h * stop * 2.0 * (public.loss.slope_bound * total + kinks))
 
     def events(self, public: Public) -> list[list[Event]]:
         if self.exponential(public) and np.all(np.isfinite(self.row_bound(public))):
