@@ -135,6 +135,14 @@ def test_weights_and_sizes_of_the_parties():
         (lambda: confide.simulate(problem(), RING, ADMM(), checkpoint_every=0), "checkpoint_every=0: must be a whole"),
         (lambda: confide.simulate(problem(), RING, ADMM(), record="error"), r"record='error': .*\['error'\]"),
         (lambda: confide.simulate(problem(), RING, ADMM(), record=("speed",)), "unknown metric 'speed'"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), record={"speed": 3}), "metric 'speed' is 3: must be"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), test=X), r"test=ndarray: must be a pair \(X, y\)"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), test=(X[:, :2], y)), "test set: 2 features: must be 3"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), test=(X, y[:5])), "test set: y has 5 entries and X 120"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), test=(X * np.nan, y)), r"test set: X\[0, 0\] is nan"),
+        (lambda: confide.simulate(problem(L.Hinge()), RING, ADMM(), test=(X, 3 * s)), "test set: label -?3: Hinge"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), stop=-1.0), "stop=-1.0: must be a finite number above 0"),
+        (lambda: confide.simulate(problem(), RING, ADMM(), stop="soon"), "stop='soon': must be a finite number"),
         (lambda: confide.simulate(problem(), RING, ADMM(rounds=1), record=("test",)), "needs a public test set"),
         (lambda: confide.simulate(problem(penalty=P.L1(0.1)), RING, DVP()), "Squared with L1"),
         (lambda: confide.simulate(problem(L.SquaredHinge()), RING, PDML()), "got SquaredHinge"),
@@ -181,6 +189,23 @@ def test_sparse_rows_give_the_same_run():
         a = confide.simulate(dense, RING, method, seeds=range(6), record=()).estimates
         b = confide.simulate(sparse, RING, method, seeds=range(6), record=()).estimates
         assert np.allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_an_optimum_that_is_not_there_is_no_error_of_size_zero():
+    separable = confide.Problem(confide.Shards.from_groups(X, np.sign(X[:, 0]), GROUPS), L.Logistic())
+    method = ADMM(rounds=2)
+    with pytest.raises(ArithmeticError, match=r"metric 'error': no optimum: .*; or record other metrics"):
+        confide.simulate(separable, RING, method)
+    assert len(confide.simulate(separable, RING, method, record=("consensus", "risk")).history["risk"]) == 2
+
+
+def test_a_run_is_saved_to_a_file_in_a_folder_that_exists(tmp_path):
+    run = confide.simulate(problem(), RING, ADMM(rounds=1))
+    with pytest.raises(FileNotFoundError, match=r"none/run\.npz: .*none is not a folder$"):
+        run.save(tmp_path / "none" / "run.npz")
+    with pytest.raises(IsADirectoryError, match="is a folder, the name of a file is needed"):
+        run.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_diverging_run_is_one_line_without_warnings():

@@ -11,6 +11,11 @@ OWNER_ONLY = 0o600
 def write_whole(path: str | Path, data: bytes, mode: int = 0o666) -> Path:
     """Write beside `path` and move it there, so that no reader ever meets half a file."""
     path = Path(path)
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{path}: {folder} is not a folder")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: is a folder, the name of a file is needed")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:

@@ -19,7 +19,7 @@ from confide.network.exchange import Links, all_sum, neighbour_sum
 from confide.network.graph import Graph
 from confide.privacy import Event, RandomizedResponse
 from confide.privacy.noise import SimulatedNoise
-from confide.problem.checks import whole
+from confide.problem.checks import finite, whole
 from confide.problem.losses import NoisyLabels
 from confide.problem.problem import Problem, Public
 from confide.run import CLAIM_DELTA, Privacy, Run, plain, read_arrays, write_arrays
@@ -51,7 +51,9 @@ def simulate(
     for name, count in (("every", every), ("checkpoint_every", checkpoint_every)):
         if not (whole(count) and count >= 1):
             raise ValueError(f"{name}={count!r}: must be a whole number of at least 1")
-    shot = Snapshot(problem, driver.public, algorithm, test)
+    if not (stop is None or callable(stop) or (finite(stop) and stop > 0)):
+        raise ValueError(f"stop={stop!r}: must be a finite number above 0, a function (round, estimates), or None")
+    shot = Snapshot(problem, driver.public, algorithm, None if test is None else problem.test_rows(test))
     history: dict[str, list[Array]] = {"round": [], **{name: [] for name in metrics}}
     if checkpoint is not None:
         driver.resume(Path(checkpoint), history)
@@ -260,6 +262,8 @@ def _metrics(record: Sequence[str] | Mapping[str, Metric | None]) -> dict[str, M
     for name, metric in given.items():
         if metric is None and name not in METRICS:
             raise ValueError(f"unknown metric {name!r}: known are {', '.join(METRICS)}")
+        if not (metric is None or callable(metric)):
+            raise TypeError(f"metric {name!r} is {metric!r}: must be a function of a confide.metrics.Snapshot, or None")
         out[name] = metric if metric is not None else METRICS[name]
     return out
 

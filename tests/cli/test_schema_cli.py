@@ -185,7 +185,7 @@ def test_a_record_keeps_what_the_schema_reads_and_hides_the_label(book: Path, tm
     record = json.loads(stdout)
     assert code == 0 and record["features"] == {"age": 36, "job": None}
     assert record["label"] in ("none", "mild", "severe")
-    assert "Ada" not in stdout and "555" not in stdout
+    assert "Ada" not in stdout and "555-0199" not in stdout  # three digits may stand in its random id
     piped = run(*asked(book, "--schema", schema, "--record", "-"), stdin=mine.read_text())
     assert piped[0] == 2 and "fixed at 1e-06" in piped[2]  # another epsilon
     piped = run(*asked(book, "--schema", schema, "--label", "-", person="Bob"), stdin="mild\n")
