@@ -228,7 +228,41 @@ def test_gram_is_the_weighted_second_moment():
         np.testing.assert_allclose(problem.block.gram[k], expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("loss", [losses.Logistic(), losses.Absolute()], ids=oracles.name)
+def degenerate(rng, n, p):
+    """Rows as nobody would like them: all the same, of any size, one-hot, in columns of any units, or whole numbers."""
+    X = rng.normal(size=(n, p))
+    return [
+        X, X[:1].repeat(n, 0), X * 10.0 ** rng.uniform(-9, 0, size=p), np.eye(p)[rng.integers(p, size=n)],
+        X * 10.0 ** rng.uniform(-12, 3, size=(n, 1)), np.round(X),
+    ][rng.integers(6)]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_clipped_rows_leave_no_inner_problem_unsolved(seed):
+    """A solver that gave up in some round would end a run, and tell neighbours that something is odd about the rows."""
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        n, p = int(rng.integers(1, 60)), int(rng.integers(1, 25))
+        loss = [
+            losses.Logistic(), losses.Squared(), losses.Huber(10 ** rng.uniform(-3, 1)), losses.Absolute(),
+            losses.Quantile(rng.uniform(0.05, 0.95)), losses.Hinge(), losses.SmoothedHinge(10 ** rng.uniform(-3, 0)),
+            losses.SquaredHinge(), losses.Multinomial(3), losses.NoisyLabels(losses.Logistic(), rng.uniform(0.1, 9)),
+        ][rng.integers(10)]  # fmt: skip
+        penalty = [penalties.Zero(), penalties.L2(0.1), penalties.L1(0.05), penalties.ElasticNet(0.1)][rng.integers(4)]
+        y = {
+            "sign": rng.choice([-1.0, 1.0], n), "class": rng.integers(3, size=n).astype(float),
+            "real": rng.normal(size=n) * 10 ** rng.uniform(-3, 3),
+        }[loss.labels]  # fmt: skip
+        shards = Shards.from_parts([(degenerate(rng, n, p), y), (np.ones((1, p)), y[:1])]).clip_rows(1.0)
+        problem = Problem(shards, loss, penalty, intercept=bool(rng.integers(2)))
+        linear = rng.normal(size=(1, 1, problem.width)) * 10 ** rng.uniform(-3, 0)
+        start = rng.normal(size=(1, 1, problem.width)) * 10 ** rng.uniform(-3, 1)
+        h, mask = 10 ** rng.uniform(-2.5, 1), oracles.mask(problem)
+        beta = problem.only(0).argmin(linear, h, penalty, mask, 0.5, start, 1e-9)[0, 0]
+        assert np.linalg.norm(beta) < 1e5
+
+
+@each
 @pytest.mark.parametrize("penalty", [penalties.Zero(), penalties.L1(0.1)], ids=oracles.name)
 def test_an_unsolved_inner_problem_is_one_line(loss, penalty):
     problem = build(loss, columns=(), features=5)

@@ -201,7 +201,7 @@ class Block:
         threads.run(
             solvers.quasi_newton, residual.size, 5 * self._work * len(beta),
             self.shards.rows, self.shards.y, self._w, self._q, self.shards.offsets, beta, m, self.loss.code,
-            self.loss.base.parameter, self.scale, linear, quad, self._kept_inverse(quad), tolerance, 1000, residual,
+            self.loss.base.parameter, self.scale, linear, quad, self._kept_inverse(quad), tolerance, 10_000, residual,
         )  # fmt: skip
         return residual
 

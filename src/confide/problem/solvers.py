@@ -139,7 +139,7 @@ def quasi_newton_one(
         for j in range(width):  # the pair of this step; both vectors are free until the next direction
             left[j], d[j] = new[j] - beta[j], gn[j] - g[j]
         sy = dot(left, d)
-        if sy <= 1e-300 or (size < 1e-7 and sn > 0.9 * size and used > 0 and sn > size):
+        if sy <= 1e-300 or (size < 1e-11 and used > 0 and sn > size):
             if used == 0:
                 break  # at the floor of float64
             used, gamma = 0, 1.0
@@ -226,7 +226,7 @@ def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sw
 
 def prox_newton(
     value: Callable[[Array], float], gradient: Callable[[Array], Array],
-    hessian: Callable[[Array, float], Array], l1: Array, beta: Array, tolerance: float, limit: int = 500,
+    hessian: Callable[[Array, float], Array], l1: Array, beta: Array, tolerance: float, limit: int = 5000,
 ) -> tuple[Array, float]:  # fmt: skip
     """Minimise smooth(β) + l1ᵀ|β|; the point and its optimality residual.
 
@@ -236,17 +236,19 @@ def prox_newton(
     floor = 1e-3
     height = value(beta) + float(l1 @ np.abs(beta))
     residual = float(np.linalg.norm(l1_residual(gradient(beta), l1, beta)))
+    best, since = residual, 0
     for _ in range(limit):
-        if residual <= tolerance:
+        if residual <= tolerance or since > 100:  # 100 steps without progress: at the floor of float64
             break
         new = beta + lasso_model(hessian(beta, floor), gradient(beta), l1, beta, 0.01 * tolerance, 20_000)
         after = float(np.linalg.norm(l1_residual(gradient(new), l1, new)))
         there = value(new) + float(l1 @ np.abs(new))
         level = 1e-14 * abs(height)  # below it values say nothing, and the residual decides
-        if there < height - level or (there <= height + level and after <= 0.5 * residual) or floor == 1.0:
+        if there < height - level or (there <= height + level and after < residual) or floor == 1.0:
             beta, residual, height, floor = new, after, there, max(floor / 4, 1e-3)
         else:
             floor = min(8 * floor, 1.0)
+        best, since = (residual, 0) if residual < 0.99 * best else (best, since + 1)
     return beta, residual
 
 
@@ -281,10 +283,11 @@ def augmented_one(
     spread = 0.0
     for i in range(n):
         spread += abs(margin[0, i] - y[start + i]) / n
-    delta = 0.3 * max(spread, 1e-3)
-    omega = 1e-3 * scale * n / max(spread, 1e-3)  # proximal weight: a unique minimum even without a penalty
+    spread = max(spread, 1e-3)
+    delta = 0.3 * spread
+    omega = 1e-3 * scale * n / spread  # proximal weight: a unique minimum even without a penalty
     largest = max(1.0, np.max(unit))
-    residual = math.inf
+    residual = before = math.inf
     for _ in range(limit):
         anchor: Array = beta.copy()
         size, gap = math.inf, 0.0
@@ -353,7 +356,13 @@ def augmented_one(
         residual = largest * max(gap, size + omega * math.sqrt(np.dot(moved, moved)))
         if residual <= tolerance:
             break
-        delta = max(0.2 * delta, 1e-9)
+        # Multipliers are differences of margins divided by delta: below some size they are rounding, which shows in a
+        # gradient that does not vanish, and above it two rows at nearly the same kink take long to part.
+        if largest * size > 0.5 * tolerance:
+            delta *= 5.0
+        elif delta > 1e-6 * spread or gap > 0.5 * before:
+            delta *= 0.2
+        before = gap
         omega *= 0.2
     return residual
 
