@@ -5,9 +5,9 @@ Four methods, each a pure function of its arguments (no memory between rounds, s
 - `linear_system`: squared loss, no l1. A kept inverse and iterative refinement; the rows are not read.
 - `quasi_newton`: smooth loss, no l1. L-BFGS started from the inverse of the curvature bound c·XᵀX + diag(quad), which
   removes the data's conditioning, scaled as the last pair of steps says; the line search looks at slopes only, so it
-  does not stall at 1e-8 as value-based ones do. Chosen by measurement: `benchmarks/solvers.py` has it ten times faster
-  than Newton, with a fresh or a kept Hessian, and than majorisation by the curvature bound. Compiled; agents and seeds
-  share the cores.
+  does not stall at 1e-8 as value-based ones do. Chosen by measurement: `benchmarks/solvers.py` has it several times
+  faster than Newton, with a fresh or a kept Hessian, and than majorisation by the curvature bound. Compiled; agents and
+  seeds share the cores.
 - `prox_newton`: smooth loss with an l1 term. A Newton model whose lasso subproblem is solved by coordinate descent.
 - `augmented`: piecewise linear loss. Method of multipliers on z = Xβ with semismooth Newton steps, whose Hessian
   sums only the rows at a kink. Compiled; agents and seeds share the cores.
