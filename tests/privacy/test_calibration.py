@@ -86,8 +86,8 @@ def test_rounds_and_agents_without_data_cost_nothing(shape):
 
 
 @pytest.mark.parametrize(("change", "line"), [
-    *[({"epsilon": e}, "epsilon must be finite and above 0") for e in (0.0, -1.0, math.nan, math.inf)],
-    *[({"delta": d}, r"delta must be in \(0, 1\)") for d in (0.0, 1.0, -1e-9, math.nan)],
+    *[({"epsilon": e}, "epsilon must be finite and above 0") for e in (0.0, -1.0, math.nan, math.inf, "1", None, True)],
+    *[({"delta": d}, r"delta must be in \(0, 1\)") for d in (0.0, 1.0, -1e-9, math.nan, "small", None)],
     ({"shape": "linear"}, "shape must be one of constant, .*, growing-budget, given 'linear'"),
     ({"shape": "geometric"}, "shape 'geometric' takes decay, given no parameter"),
     ({"decay": 0.5}, "shape 'constant' takes no parameter, given decay"),

@@ -126,7 +126,8 @@ class PrivateEstimator(BaseEstimator):
         """The method, with the noise that spends μ."""
         if isinstance(self.algorithm, str):
             if self.algorithm != "auto":
-                raise ValueError(f"algorithm={self.algorithm!r}: must be 'auto' or a method of confide.algorithms")
+                known = "'auto' or a method, such as confide.algorithms.CDPADMM(rounds=100, clip=1)"
+                raise ValueError(f"algorithm={self.algorithm!r}: must be {known}")
             if self.rounds is not None and not (whole(self.rounds) and self.rounds >= 1):
                 raise ValueError(f"rounds={self.rounds}: must be a whole number of at least 1, or None")
             method: Any = auto.choose(public, mu, self.rounds)

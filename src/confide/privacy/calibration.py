@@ -16,6 +16,7 @@ The first three fix the noise whatever the sensitivities Δ_t; the last fixes th
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,12 @@ _MARGIN = 1e-12
 
 def mu_for(epsilon: Number, delta: float) -> Number:
     """Largest Gaussian-DP parameter μ whose δ at `epsilon` (one or one per agent) is at most `delta`."""
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1), given {delta}")
-    budgets = np.asarray(epsilon, dtype=np.float64)
-    if budgets.ndim > 1 or not np.all((budgets > 0) & np.isfinite(budgets)):
-        raise ValueError(f"epsilon must be finite and above 0, given {epsilon}")
+    if not (isinstance(delta, Real) and 0 < delta < 1):
+        raise ValueError(f"delta must be in (0, 1), given {delta!r}")
+    budgets = np.asarray(epsilon)
+    numbers = budgets.dtype.kind in "iuf" and budgets.ndim < 2
+    if not (numbers and np.all((budgets > 0) & np.isfinite(budgets))):
+        raise ValueError(f"epsilon must be finite and above 0, given {epsilon!r}")
     found = np.array([_mu_for(float(value), math.log(delta)) for value in np.atleast_1d(budgets)])
     return found if budgets.ndim else float(found[0])
 
