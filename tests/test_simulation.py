@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -125,7 +126,8 @@ def test_weights_and_sizes_of_the_parties():
         (lambda: confide.simulate(problem(), RING, ADMM(), seeds=[-1]), "seeds=.-1."),
         (lambda: confide.simulate(problem(), RING, ADMM(), seeds=3), r"seeds=3: .*range"),
         (lambda: confide.simulate(problem(), RING, ADMM(), seeds=[]), r"seeds=\[\]"),
-        (lambda: confide.simulate(problem().shards, RING, ADMM()), "problem=Shards: must be a confide.Problem"),
+        (lambda: confide.simulate(problem().shards, RING, ADMM()), "problem=confide.Shards: must be a"),
+        (lambda: confide.simulate(problem(), nx.cycle_graph(4), ADMM()), "graph=networkx.Graph: must be a"),
         (lambda: confide.simulate(problem(), RING, ADMM), "algorithm=<class .*: must be one of confide.algorithms"),
         (lambda: confide.simulate(problem(), RING, "ADMM"), "algorithm='ADMM': must be one of confide.algorithms"),
         (lambda: confide.simulate(problem(), "ring", ADMM()), "graph='ring': must be a confide.Graph"),

@@ -226,12 +226,15 @@ def _check_kinds(problem: Any, graph: Any, algorithm: Any) -> None:
         raise TypeError(f"algorithm={_shown(algorithm)}: must be one of confide.algorithms, such as ADMM(rounds=100)")
     several = isinstance(graph, Sequence) and len(graph) and all(isinstance(g, Graph) for g in graph)
     if not (graph is None or isinstance(graph, Graph) or several):
-        raise TypeError(f"graph={_shown(graph)}: must be a confide.Graph, one or more in turn, or None")
+        raise TypeError(f"graph={_shown(graph)}: must be a confide.Graph, several in turn, or None")
 
 
 def _shown(value: Any) -> str:
-    """A value in an error: itself if short, else its kind."""
-    return repr(value) if isinstance(value, str | int | float | list | type) else type(value).__name__
+    """A value in an error: itself if short, else its kind, with its home: networkx has a Graph, too."""
+    if isinstance(value, str | int | float | list | type):
+        return repr(value)
+    kind = type(value)
+    return f"{kind.__module__.split('.')[0]}.{kind.__qualname__}"
 
 
 def _seeds(seeds: Iterable[int]) -> NDArray[np.int64]:
