@@ -146,7 +146,7 @@ class Block:
         quad_full = np.asarray(quad, float) + np.zeros((self.agents, 1)) + share * penalty.l2 * mask
         beta = np.array(start, float, order="C")
         if linear.shape != beta.shape or not linear.flags.c_contiguous:
-            linear = np.ascontiguousarray(np.broadcast_to(linear, beta.shape))
+            linear = np.array(np.broadcast_to(linear, beta.shape))  # writable: kernels are compiled once
         if penalty.convex:
             l1 = np.broadcast_to(share * penalty.l1 * mask, beta.shape) if penalty.l1 else _NO_L1
             return self._argmin(beta, linear, quad_full, l1, tolerance)
@@ -163,10 +163,11 @@ class Block:
         if not self.loss.smooth:
             residual = self._augmented(beta, linear, quad, l1, tolerance)
         elif l1 is _NO_L1 or not np.any(l1):
-            exact = self.loss.code == SQUARED
-            residual = (self._linear if exact else self._quasi_newton)(beta, linear, quad, tolerance)
+            solve = self._linear if self.loss.code == SQUARED else self._quasi_newton
+            residual = solve(beta, linear, quad, tolerance)
         else:
-            residual = self._prox_newton(beta, linear, quad, l1, tolerance)
+            solve_l1 = self._lasso if self.loss.code == SQUARED else self._prox_newton
+            residual = solve_l1(beta, linear, quad, l1, tolerance)
         if not np.all(residual <= tolerance):
             s, k = np.unravel_index(np.argmax(residual), residual.shape)
             raise SolverError(
@@ -186,6 +187,14 @@ class Block:
         threads.run(
             solvers.linear_system, residual.size, 4 * beta.size * self.width,
             self.gram, self._moment, beta, linear, quad, self._kept_inverse(quad), tolerance, residual,
+        )  # fmt: skip
+        return residual
+
+    def _lasso(self, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float) -> Array:
+        residual = np.empty(beta.shape[:2])
+        threads.run(
+            solvers.lasso_system, residual.size, 50 * beta.size * self.width,
+            self.gram, self._moment, beta, linear, quad, np.array(l1), tolerance, residual,
         )  # fmt: skip
         return residual
 
@@ -224,7 +233,7 @@ class Block:
             threads.run(
                 solvers.augmented, residual.size, 50 * self._work * len(beta),
                 self.shards.rows, self.shards.y, self._w, self.shards.offsets, beta, self.loss.code,
-                self.loss.base.parameter, self.scale, linear, quad, np.ascontiguousarray(l1),
+                self.loss.base.parameter, self.scale, linear, quad, np.array(l1),
                 np.where(unit > 0, unit, 1.0), tolerance, 200, residual,
             )  # fmt: skip
         return residual

@@ -1,14 +1,15 @@
 """Inner argmins: min over β of f(β) + linearᵀβ + ½ Σ quad_j β_j² + l1ᵀ|β|, f the scaled loss of one agent's rows.
 
-Four methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
+Five methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
 
 - `linear_system`: squared loss, no l1. A kept inverse and iterative refinement; the rows are not read.
+- `lasso_system`: squared loss with an l1 term. Coordinate descent on the Gram matrix; the rows are not read.
 - `quasi_newton`: smooth loss, no l1. L-BFGS started from the inverse of the curvature bound c·XᵀX + diag(quad), which
   removes the data's conditioning, scaled as the last pair of steps says; the line search looks at slopes only, so it
   does not stall at 1e-8 as value-based ones do. Chosen by measurement: `benchmarks/solvers.py` has it several times
   faster than Newton, with a fresh or a kept Hessian, and than majorisation by the curvature bound. Compiled; agents and
   seeds share the cores.
-- `prox_newton`: smooth loss with an l1 term. A Newton model whose lasso subproblem is solved by coordinate descent.
+- `prox_newton`: another smooth loss with an l1 term. A Newton model whose lasso is solved by coordinate descent.
 - `augmented`: piecewise linear loss. Method of multipliers on z = Xβ with semismooth Newton steps, whose Hessian
   sums only the rows at a kink. Compiled; agents and seeds share the cores.
 """
@@ -201,6 +202,18 @@ def linear_system(
 
 
 @njit(cache=True)
+def l1_residual(g: Array, l1: Array, beta: Array) -> Array:
+    """The smallest subgradient of smooth + l1ᵀ|·| at β, given the smooth gradient g."""
+    out = np.empty_like(g)
+    for j in range(g.size):
+        if beta[j] == 0.0:
+            out[j] = math.copysign(max(abs(g[j]) - l1[j], 0.0), g[j])
+        else:
+            out[j] = g[j] + math.copysign(l1[j], beta[j])
+    return out
+
+
+@njit(cache=True)
 def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sweeps: int) -> Array:
     """argmin over d of ½dᵀHd + gᵀd + l1ᵀ|β + d| by cyclic coordinate descent."""
     d = np.zeros_like(g)
@@ -217,11 +230,39 @@ def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sw
             new = v - t if v > t else (v + t if v < -t else 0.0)
             if new != old:
                 d[j] += new - old
-                r += H[:, j] * (new - old)
+                _add(r, new - old, H[j])
                 worst = max(worst, abs(new - old) * h)
         if worst <= tolerance:
             break
     return d
+
+
+@njit(cache=True, nogil=True)
+def lasso_system(
+    gram: Array, moment: Array, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float,
+    residual: Array, first: int, end: int,
+) -> None:  # fmt: skip
+    """`linear_system` with an l1 term, from `beta`: l1 (S, A, W)."""
+    seeds, width = beta.shape[0], beta.shape[2]
+    H, g = np.empty((width, width)), np.empty(width)
+    for job in range(first, end):
+        k, s = job // seeds, job % seeds
+        b = beta[s, k]
+        H[:] = gram[k]
+        for j in range(width):
+            H[j, j] += quad[k, j]
+        for _ in range(9):  # again from where rounding left it
+            _times(1.0, H, b, g)
+            _add(g, 1.0, linear[s, k])
+            _add(g, -1.0, moment[k])
+            smallest = l1_residual(g, l1[s, k], b)
+            residual[s, k] = math.sqrt(dot(smallest, smallest))
+            if residual[s, k] <= tolerance:
+                break
+            step = lasso_model(H, g, l1[s, k], b, 0.01 * tolerance, 20_000)
+            for j in range(width):  # a coefficient that became 0 is 0, not what rounding leaves of it
+                new = b[j] + step[j]
+                b[j] = new if abs(new) > 1e-15 * abs(step[j]) else 0.0
 
 
 def prox_newton(
@@ -238,7 +279,7 @@ def prox_newton(
     residual = float(np.linalg.norm(l1_residual(gradient(beta), l1, beta)))
     best, since = residual, 0
     for _ in range(limit):
-        if residual <= tolerance or since > 100:  # 100 steps without progress: at the floor of float64
+        if residual <= tolerance or since > 500:  # so many steps without progress: at the floor of float64
             break
         new = beta + lasso_model(hessian(beta, floor), gradient(beta), l1, beta, 0.01 * tolerance, 20_000)
         after = float(np.linalg.norm(l1_residual(gradient(new), l1, new)))
@@ -250,12 +291,6 @@ def prox_newton(
             floor = min(8 * floor, 1.0)
         best, since = (residual, 0) if residual < 0.99 * best else (best, since + 1)
     return beta, residual
-
-
-def l1_residual(g: Array, l1: Array, beta: Array) -> Array:
-    """The smallest subgradient of smooth + l1ᵀ|·| at β, given the smooth gradient g."""
-    at_zero = np.sign(g) * np.maximum(np.abs(g) - l1, 0.0)
-    return np.where(beta == 0, at_zero, g + l1 * np.sign(beta))
 
 
 # --- a piecewise linear loss ----------------------------------------------------------------------------------------
