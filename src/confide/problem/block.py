@@ -146,7 +146,7 @@ class Block:
         quad_full = np.asarray(quad, float) + np.zeros((self.agents, 1)) + share * penalty.l2 * mask
         beta = np.array(start, float, order="C")
         if linear.shape != beta.shape or not linear.flags.c_contiguous:
-            linear = np.array(np.broadcast_to(linear, beta.shape))  # writable: kernels are compiled once
+            linear = np.array(np.broadcast_to(linear, beta.shape), order="C")  # writable: kernels are compiled once
         if penalty.convex:
             l1 = np.broadcast_to(share * penalty.l1 * mask, beta.shape) if penalty.l1 else _NO_L1
             return self._argmin(beta, linear, quad_full, l1, tolerance)
@@ -194,7 +194,7 @@ class Block:
         residual = np.empty(beta.shape[:2])
         threads.run(
             solvers.lasso_system, residual.size, 50 * beta.size * self.width,
-            self.gram, self._moment, beta, linear, quad, np.array(l1), tolerance, residual,
+            self.gram, self._moment, beta, linear, quad, np.array(l1, order="C"), tolerance, residual,
         )  # fmt: skip
         return residual
 
@@ -233,7 +233,7 @@ class Block:
             threads.run(
                 solvers.augmented, residual.size, 50 * self._work * len(beta),
                 self.shards.rows, self.shards.y, self._w, self.shards.offsets, beta, self.loss.code,
-                self.loss.base.parameter, self.scale, linear, quad, np.array(l1),
+                self.loss.base.parameter, self.scale, linear, quad, np.array(l1, order="C"),
                 np.where(unit > 0, unit, 1.0), tolerance, 200, residual,
             )  # fmt: skip
         return residual
