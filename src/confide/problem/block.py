@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from confide import threads
-from confide.problem import kernels, solvers
+from confide.problem import kernels, piecewise, solvers
 from confide.problem.losses import Loss, NoisyLabels
 from confide.problem.margin import MULTINOMIAL, SQUARED
 from confide.problem.penalties import Penalty
@@ -231,7 +231,7 @@ class Block:
         residual = np.full(beta.shape[:2], np.inf)
         with contextlib.suppress(np.linalg.LinAlgError):  # a singular system: an unsolved problem, as the residual says
             threads.run(
-                solvers.augmented, residual.size, 50 * self._work * len(beta),
+                piecewise.augmented, residual.size, 50 * self._work * len(beta),
                 self.shards.rows, self.shards.y, self._w, self.shards.offsets, beta, self.loss.code,
                 self.loss.base.parameter, self.scale, linear, quad, np.array(l1, order="C"),
                 np.where(unit > 0, unit, 1.0), tolerance, 200, residual,
