@@ -173,6 +173,7 @@ def test_nothing_is_left_when_writing_is_interrupted(tmp_path: Path, monkeypatch
 
 # --- models of nodes --------------------------------------------------------------------------------------------------
 
+
 def confide_program(*args: object) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-c", "from confide.cli import main; main()"]
     return subprocess.run([*program, *map(str, args)], capture_output=True, text=True, check=False,

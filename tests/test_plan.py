@@ -21,6 +21,7 @@ def forecast():
 
 # --- generated rows ---------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize(("best", "features"), [(0.7, 3), (0.85, 20), (0.95, 8)])
 def test_generated_rows_are_as_hard_as_stated(best, features):
     train, test = Generated((20_000, 20_000), features, best=best).draw(0)
@@ -61,6 +62,7 @@ def test_what_can_not_be_generated_is_one_line(change, named):
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
+
 
 def test_without_noise_it_is_what_scikit_learn_reaches(forecast):
     for seed in range(3):
@@ -116,7 +118,7 @@ def test_other_models_are_forecast_too(model):
 def test_a_party_alone_spends_no_more_than_epsilon():
     settings = Settings(epsilon=0.7, seed=0)
     fit = learn(ONE.draw(0)[0], settings)
-    (shards, loss), = fit.parts
+    ((shards, loss),) = fit.parts
     problem = fit.estimator._problem(split(shards, 2), loss, fit.penalty)
     method = private_alone(problem, settings)
     public = problem.public(None).as_one()
@@ -126,6 +128,7 @@ def test_a_party_alone_spends_no_more_than_epsilon():
 
 
 # --- own rows ---------------------------------------------------------------------------------------------------------
+
 
 def test_own_rows_are_held_out_by_party_and_marked():
     rng = np.random.default_rng(3)

@@ -146,7 +146,7 @@ def example(name: str) -> str:
     record = ", record=()" if name in PHASES else ""
     shown = 'f"norm of the second moment {np.linalg.norm(run.model):.3f}"'
     if name not in PHASES:
-        shown = 'f"relative error to the optimum {run.history[\'error\'][-1, 0]:.1e}"'
+        shown = "f\"relative error to the optimum {run.history['error'][-1, 0]:.1e}\""
     return (
         f"import numpy as np\n\nimport confide\n\n{ROWS}{PROBLEMS[about]}{graph}method = {call}\n"
         f"run = confide.simulate(problem, {'None' if central else 'graph'}, method{record})\n"

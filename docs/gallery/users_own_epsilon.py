@@ -13,8 +13,8 @@ rng = np.random.default_rng(0)
 people = 6000
 X = rng.normal(size=(people, 2))
 y = np.where(X @ [2.0, -1.0] + rng.logistic(size=people) > 0, 1.0, -1.0)
-epsilon = rng.choice([0.5, 1.0, 3.0], size=people)                   # chosen before the label is read
-reported = confide.privacy.randomize_labels(y, epsilon, seed=0)      # seed=None draws from the operating system
+epsilon = rng.choice([0.5, 1.0, 3.0], size=people)  # chosen before the label is read
+reported = confide.privacy.randomize_labels(y, epsilon, seed=0)  # seed=None draws from the operating system
 
 for e in (0.5, 1.0, 3.0):
     print(f"ε={e:g}: {np.mean(reported[epsilon == e] == y[epsilon == e]):.3f} of the labels are true")

@@ -141,7 +141,6 @@ class Learned:
         return run.with_names(schema.features, None if schema.label.kind == "real" else schema.label.values)
 
 
-
 def bounded(epsilon: float) -> float | None:
     """None where nothing bounds ε: JSON has no infinity."""
     return epsilon if math.isfinite(epsilon) else None

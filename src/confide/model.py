@@ -176,6 +176,7 @@ class Model:
 
 # --- checking ---------------------------------------------------------------------------------------------------------
 
+
 class _Twice(Exception):
     """A field that is there twice: two readers could take different ones."""
 

@@ -162,6 +162,7 @@ def each(parties: int, tick: Callable[[], None]) -> Iterator[int]:
 
 # --- scores -----------------------------------------------------------------------------------------------------------
 
+
 def metric(settings: Settings) -> str:
     return "accuracy" if settings.model in CLASSIFIERS else "D²" if settings.model == "quantile" else "R²"
 
@@ -195,6 +196,7 @@ def commonest(settings: Settings, rows: Rows) -> float:
 
 
 # --- the others to compare with ---------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, eq=False)
 class Alone(DPSGD):

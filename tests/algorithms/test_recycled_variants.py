@@ -35,9 +35,7 @@ def test_without_even_steps_r_admm_is_dvp(problem):
 
 def test_output_perturbation_without_even_steps_is_pvp(problem):
     common = {"rounds": 7, "penalty": 0.3, "noise_rate": 20.0}
-    assert_array_equal(
-        run(problem, RADMM(recycle=False, perturbation="output", **common)), run(problem, PVP(**common))
-    )
+    assert_array_equal(run(problem, RADMM(recycle=False, perturbation="output", **common)), run(problem, PVP(**common)))
 
 
 def test_growth_counts_the_rounds_that_minimise(problem):

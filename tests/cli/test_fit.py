@@ -95,6 +95,7 @@ def fit(home: Path, *extra: object, data: str = "data.csv", schema: str = "schem
 
 # --- what it does -----------------------------------------------------------------------------------------------------
 
+
 def test_the_issues_command_with_secure_noise(home: Path) -> None:
     out = program("fit", "data.csv", "--schema", "schema.toml", "--label", "income", "--group", "hospital", "--epsilon",
                   "1", "--rounds", "30", "--run", "run.npz", cwd=home)  # fmt: skip
@@ -242,6 +243,7 @@ def test_parquet_and_csv_give_the_same_model(home: Path) -> None:
 
 # --- bad input: one line with file, row and column, nothing written ---------------------------------------------------
 
+
 def at(row: int, column: int, value: str) -> Callable[[list[list[str]]], Any]:
     def edit(rows: list[list[str]]) -> None:
         rows[row][column] = value
@@ -368,6 +370,7 @@ def test_predict_refuses_by_line_and_column(home: Path) -> None:
 
 
 # --- a real terminal --------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_nothing(home: Path) -> None:

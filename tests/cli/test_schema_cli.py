@@ -67,6 +67,7 @@ def data(tmp_path: Path) -> Path:
 
 # --- schema suggest ---------------------------------------------------------------------------------------------------
 
+
 def test_a_draft_fits_its_file_and_marks_what_must_be_agreed(data: Path, tmp_path: Path) -> None:
     code, text, _ = run("schema", "suggest", data, "--group", "site")
     assert code == 0 and max(map(len, text.splitlines())) <= 80
@@ -101,6 +102,7 @@ def test_a_draft_as_json_names_the_fields_to_agree_on(data: Path) -> None:
 
 
 # --- schema check -----------------------------------------------------------------------------------------------------
+
 
 def test_problems_are_listed_by_place_without_values(data: Path, tmp_path: Path) -> None:
     schema = tmp_path / "schema.toml"
@@ -152,6 +154,7 @@ def test_help_has_an_example_and_json(name: str) -> None:
 
 
 # --- randomize --------------------------------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:

@@ -31,9 +31,7 @@ def test_vectorised_equals_agent_by_agent(name, graph):
     case, g = CASES[name], GRAPHS[graph]
     p = problem(case.kind)
     public = p.public(g)
-    parties = [
-        Party(k, case.noisy, public, p.only(k), SimulatedNoise(np.array([5]), np.array([k]))) for k in range(5)
-    ]
+    parties = [Party(k, case.noisy, public, p.only(k), SimulatedNoise(np.array([5]), np.array([k]))) for k in range(5)]
     together = driver(name, seeds=(5,), graph=graph)
     for _ in range(case.noisy.rounds):
         together.step()

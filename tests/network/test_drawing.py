@@ -7,8 +7,16 @@ import pytest
 from confide.network import Graph
 from confide.network.drawing import closest, layout
 
-GRAPHS = [Graph.ring(7), Graph.path(6), Graph.star(6), Graph.complete(6), Graph.grid(3, 4), Graph.path(2),
-          Graph.random(12, 20, seed=3), Graph.small_world(12, 4, 0.3, seed=3)]
+GRAPHS = [
+    Graph.ring(7),
+    Graph.path(6),
+    Graph.star(6),
+    Graph.complete(6),
+    Graph.grid(3, 4),
+    Graph.path(2),
+    Graph.random(12, 20, seed=3),
+    Graph.small_world(12, 4, 0.3, seed=3),
+]
 
 
 def test_drawing_shows_every_agent_link_label_and_value(tmp_path):
@@ -33,6 +41,7 @@ def test_every_family_draws_without_overlap(graph, tmp_path):
 
 def test_drawing_on_given_axes():
     from matplotlib.figure import Figure
+
     figure = Figure()
     left, _ = figure.subplots(1, 2)
     assert Graph.ring(4).relabel([2, 0, 3, 1]).draw(ax=left, labels="abcd") is figure
@@ -51,11 +60,14 @@ def test_grids_unfold():
     assert np.allclose(np.linalg.norm(np.diff(points, axis=1), axis=2), 0.5, atol=0.06)
 
 
-@pytest.mark.parametrize(("pattern", "make"), [
-    ("labels must be 3", lambda: Graph.ring(3).draw(labels=["a"])),
-    ("values must be 3", lambda: Graph.ring(3).draw(values=[1.0, np.nan, 2.0])),
-    ("saved as .png, .svg, .pdf, got 'ring.txt'", lambda: Graph.ring(3).draw("ring.txt")),
-])
+@pytest.mark.parametrize(
+    ("pattern", "make"),
+    [
+        ("labels must be 3", lambda: Graph.ring(3).draw(labels=["a"])),
+        ("values must be 3", lambda: Graph.ring(3).draw(values=[1.0, np.nan, 2.0])),
+        ("saved as .png, .svg, .pdf, got 'ring.txt'", lambda: Graph.ring(3).draw("ring.txt")),
+    ],
+)
 def test_bad_input_is_one_clear_line(pattern, make):
     with pytest.raises(ValueError, match=re.escape(pattern)):
         make()

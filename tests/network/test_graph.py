@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from confide.network import Graph
 
 FAMILIES = {
-    "ring": Graph.ring(7), "path": Graph.path(6), "star": Graph.star(6), "complete": Graph.complete(6),
-    "grid": Graph.grid(3, 4), "random": Graph.random(12, 20, seed=3),
+    "ring": Graph.ring(7),
+    "path": Graph.path(6),
+    "star": Graph.star(6),
+    "complete": Graph.complete(6),
+    "grid": Graph.grid(3, 4),
+    "random": Graph.random(12, 20, seed=3),
     "erdos_renyi": Graph.erdos_renyi(12, 0.3, seed=3),
-    "geometric": Graph.geometric(15, 0.45, seed=3), "small_world": Graph.small_world(12, 4, 0.3, seed=3),
+    "geometric": Graph.geometric(15, 0.45, seed=3),
+    "small_world": Graph.small_world(12, 4, 0.3, seed=3),
     "two": Graph.ring(2),
 }
 graphs = pytest.mark.parametrize("graph", FAMILIES.values(), ids=FAMILIES)
@@ -34,12 +39,18 @@ def refuses(pattern, make, *args, **kwargs):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [
-    (Graph.ring(7), nx.cycle_graph(7)), (Graph.path(5), nx.path_graph(5)), (Graph.star(5), nx.star_graph(4)),
-    (Graph.complete(5), nx.complete_graph(5)), (Graph.ring(2), nx.path_graph(2)),
-    (Graph.grid(1, 4), nx.path_graph(4)),
-    (Graph.grid(3, 4), nx.relabel_nodes(nx.grid_2d_graph(3, 4), lambda node: 4 * node[0] + node[1])),
-])
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (Graph.ring(7), nx.cycle_graph(7)),
+        (Graph.path(5), nx.path_graph(5)),
+        (Graph.star(5), nx.star_graph(4)),
+        (Graph.complete(5), nx.complete_graph(5)),
+        (Graph.ring(2), nx.path_graph(2)),
+        (Graph.grid(1, 4), nx.path_graph(4)),
+        (Graph.grid(3, 4), nx.relabel_nodes(nx.grid_2d_graph(3, 4), lambda node: 4 * node[0] + node[1])),
+    ],
+)
 def test_named_families_are_those_of_networkx(ours, theirs):
     assert ours == Graph.from_networkx(theirs)
 
@@ -127,13 +138,19 @@ def test_random_graphs_have_the_links_asked_for(n, seed, data):
 def test_random_trees_are_uniform():
     trees = [Graph.random(4, 3, seed=s).edges.tobytes() for s in range(1600)]
     counts = np.unique(trees, return_counts=True)[1]
-    assert len(counts) == 16                                  # Cayley: 4² labelled trees on 4 agents
-    assert ((counts - 100) ** 2 / 100).sum() < 37.7           # chi-square with 15 degrees of freedom, 0.1 %
+    assert len(counts) == 16  # Cayley: 4² labelled trees on 4 agents
+    assert ((counts - 100) ** 2 / 100).sum() < 37.7  # chi-square with 15 degrees of freedom, 0.1 %
 
 
-@pytest.mark.parametrize("make", [
-    lambda seed: Graph.random(20, 40, seed), lambda seed: Graph.erdos_renyi(20, 0.25, seed),
-    lambda seed: Graph.geometric(20, 0.4, seed), lambda seed: Graph.small_world(20, 4, 0.3, seed)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: Graph.random(20, 40, seed),
+        lambda seed: Graph.erdos_renyi(20, 0.25, seed),
+        lambda seed: Graph.geometric(20, 0.4, seed),
+        lambda seed: Graph.small_world(20, 4, 0.3, seed),
+    ],
+)
 def test_a_seed_fixes_the_graph(make):
     assert make(1) == make(1) != make(2)
 
@@ -151,13 +168,14 @@ def test_networkx_names_are_kept():
     graph = Graph.from_networkx(other)
     assert graph.names == ("Oslo", "Paris", "Rome")
     assert nx.utils.graphs_equal(graph.to_networkx(), other)
-    assert Graph.from_networkx(nx.Graph([(2, 0), (0, 1)])).edges.tolist() == [[0, 1], [0, 2]]   # numbers stay
+    assert Graph.from_networkx(nx.Graph([(2, 0), (0, 1)])).edges.tolist() == [[0, 1], [0, 2]]  # numbers stay
 
 
 def test_union_of_graphs():
     both = Graph.union([Graph.ring(5), Graph.star(5)])
-    assert np.array_equal(both.adjacency.toarray(),
-                          np.maximum(Graph.ring(5).adjacency.toarray(), Graph.star(5).adjacency.toarray()))
+    assert np.array_equal(
+        both.adjacency.toarray(), np.maximum(Graph.ring(5).adjacency.toarray(), Graph.star(5).adjacency.toarray())
+    )
     refuses("same agents", Graph.union, [Graph.ring(5), Graph.ring(6)])
     refuses("one or more", Graph.union, [])
 
@@ -174,10 +192,21 @@ def test_copies_are_equal_read_only_and_light():
 # Bad input
 
 
-@pytest.mark.parametrize("make", [
-    Graph.ring, Graph.path, Graph.star, Graph.complete, lambda n: Graph.grid(1, n),
-    lambda n: Graph.random(n, 1), lambda n: Graph.erdos_renyi(n, 0.5), lambda n: Graph.geometric(n, 0.5),
-    lambda n: Graph.small_world(n, 2, 0.1), lambda n: Graph.from_edges([], size=n)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        Graph.ring,
+        Graph.path,
+        Graph.star,
+        Graph.complete,
+        lambda n: Graph.grid(1, n),
+        lambda n: Graph.random(n, 1),
+        lambda n: Graph.erdos_renyi(n, 0.5),
+        lambda n: Graph.geometric(n, 0.5),
+        lambda n: Graph.small_world(n, 2, 0.1),
+        lambda n: Graph.from_edges([], size=n),
+    ],
+)
 def test_one_party_is_no_network(make):
     refuses("at least 2 parties, got 1", make, 1)
     refuses("at least|whole number", make, 2.5)
@@ -198,42 +227,49 @@ def test_disconnected_graphs_are_refused_by_component(one, two):
 @given(random_graphs(), st.data())
 def test_links_out_of_range_and_self_loops_are_refused(graph, data):
     k = data.draw(st.integers(-(2**40), -1) | st.integers(graph.size, 2**40))
-    refuses(re.escape(f"link (0, {k}) is out of range: the agents are 0 to {graph.size - 1}"),
-            Graph, graph.size, [*graph.edges.tolist(), (0, k)])
+    refuses(
+        re.escape(f"link (0, {k}) is out of range: the agents are 0 to {graph.size - 1}"),
+        Graph,
+        graph.size,
+        [*graph.edges.tolist(), (0, k)],
+    )
     k = data.draw(st.integers(0, graph.size - 1))
     refuses(re.escape(f"link ({k}, {k}) is a self loop"), Graph, graph.size, [*graph.edges.tolist(), (k, k)])
 
 
-@pytest.mark.parametrize(("pattern", "make"), [
-    ("disconnected: components {0, 1}, {2}, {3}, {4} and 1 more", lambda: Graph.from_edges([(0, 1)], size=6)),
-    ("1 links cannot join 1000000000001 agents", lambda: Graph.from_edges([(0, 10**12)])),
-    ("pairs of whole numbers (i, j), got {(0, 1.5)}", lambda: Graph.from_edges([(0, 1.5)])),
-    ("pairs of whole numbers (i, j), got {(0, 1), (1, 2, 3)}", lambda: Graph.from_edges([(0, 1), (1, 2, 3)])),
-    ("pairs of whole numbers (i, j), got {('a', 'b')}", lambda: Graph.from_edges([("a", "b")])),
-    ("pairs of whole numbers (i, j), got {0, 1}", lambda: Graph.from_edges([0, 1])),
-    ("pairs of whole numbers (i, j), got {5}", lambda: Graph.from_edges(5)),
-    ("float64 of shape (1, 2)", lambda: Graph.from_edges(np.array([[0.0, np.nan]]))),
-    ("2 different non-empty strings", lambda: Graph.from_edges([(0, 1)], size=2, names=["a"])),
-    ("2 different non-empty strings", lambda: Graph.from_edges([(0, 1)], names=["a", "a"])),
-    ("2 different non-empty strings", lambda: Graph.from_networkx(nx.Graph([(1, "1")]))),
-    ("undirected networkx graph, got DiGraph", lambda: Graph.from_networkx(nx.DiGraph([(0, 1)]))),
-    ("undirected networkx graph, got list", lambda: Graph.from_networkx([(0, 1)])),
-    ("self loop", lambda: Graph.from_networkx(nx.Graph([(0, 1), (1, 1)]))),
-    ("edges must be from 4 (a tree) to 10 for 5 agents, got 3", lambda: Graph.random(5, 3)),
-    ("edges must be from 4 (a tree) to 10 for 5 agents, got 11", lambda: Graph.random(5, 11)),
-    ("seed must be a whole number of at least 0, got -1", lambda: Graph.random(5, 5, seed=-1)),
-    ("p=0.01 is too small: none of 200", lambda: Graph.erdos_renyi(20, 0.01)),
-    ("p must be a number from 0 to 1, got 1.5", lambda: Graph.erdos_renyi(20, 1.5)),
-    ("p must be a number from 0 to 1, got nan", lambda: Graph.erdos_renyi(20, float("nan"))),
-    ("radius=0.01 is too small: none of 200", lambda: Graph.geometric(20, 0.01)),
-    ("neighbours must be even", lambda: Graph.small_world(10, 3, 0.1)),
-    ("neighbours must be even", lambda: Graph.small_world(10, 10, 0.1)),
-    ("rewire must be a number from 0 to 1", lambda: Graph.small_world(10, 2, -0.1)),
-    ("rows must be a whole number of at least 1, got None", lambda: Graph.grid(None, 3)),
-    ("permutation must hold 0 to 2 once each", lambda: Graph.ring(3).relabel([0, 0, 1])),
-    ("there is no agent 3: the agents are 0 to 2", lambda: Graph.ring(3).neighbours(3)),
-    ("an agent must be a whole number", lambda: Graph.ring(3).has_edge(0, -1)),
-])
+@pytest.mark.parametrize(
+    ("pattern", "make"),
+    [
+        ("disconnected: components {0, 1}, {2}, {3}, {4} and 1 more", lambda: Graph.from_edges([(0, 1)], size=6)),
+        ("1 links cannot join 1000000000001 agents", lambda: Graph.from_edges([(0, 10**12)])),
+        ("pairs of whole numbers (i, j), got {(0, 1.5)}", lambda: Graph.from_edges([(0, 1.5)])),
+        ("pairs of whole numbers (i, j), got {(0, 1), (1, 2, 3)}", lambda: Graph.from_edges([(0, 1), (1, 2, 3)])),
+        ("pairs of whole numbers (i, j), got {('a', 'b')}", lambda: Graph.from_edges([("a", "b")])),
+        ("pairs of whole numbers (i, j), got {0, 1}", lambda: Graph.from_edges([0, 1])),
+        ("pairs of whole numbers (i, j), got {5}", lambda: Graph.from_edges(5)),
+        ("float64 of shape (1, 2)", lambda: Graph.from_edges(np.array([[0.0, np.nan]]))),
+        ("2 different non-empty strings", lambda: Graph.from_edges([(0, 1)], size=2, names=["a"])),
+        ("2 different non-empty strings", lambda: Graph.from_edges([(0, 1)], names=["a", "a"])),
+        ("2 different non-empty strings", lambda: Graph.from_networkx(nx.Graph([(1, "1")]))),
+        ("undirected networkx graph, got DiGraph", lambda: Graph.from_networkx(nx.DiGraph([(0, 1)]))),
+        ("undirected networkx graph, got list", lambda: Graph.from_networkx([(0, 1)])),
+        ("self loop", lambda: Graph.from_networkx(nx.Graph([(0, 1), (1, 1)]))),
+        ("edges must be from 4 (a tree) to 10 for 5 agents, got 3", lambda: Graph.random(5, 3)),
+        ("edges must be from 4 (a tree) to 10 for 5 agents, got 11", lambda: Graph.random(5, 11)),
+        ("seed must be a whole number of at least 0, got -1", lambda: Graph.random(5, 5, seed=-1)),
+        ("p=0.01 is too small: none of 200", lambda: Graph.erdos_renyi(20, 0.01)),
+        ("p must be a number from 0 to 1, got 1.5", lambda: Graph.erdos_renyi(20, 1.5)),
+        ("p must be a number from 0 to 1, got nan", lambda: Graph.erdos_renyi(20, float("nan"))),
+        ("radius=0.01 is too small: none of 200", lambda: Graph.geometric(20, 0.01)),
+        ("neighbours must be even", lambda: Graph.small_world(10, 3, 0.1)),
+        ("neighbours must be even", lambda: Graph.small_world(10, 10, 0.1)),
+        ("rewire must be a number from 0 to 1", lambda: Graph.small_world(10, 2, -0.1)),
+        ("rows must be a whole number of at least 1, got None", lambda: Graph.grid(None, 3)),
+        ("permutation must hold 0 to 2 once each", lambda: Graph.ring(3).relabel([0, 0, 1])),
+        ("there is no agent 3: the agents are 0 to 2", lambda: Graph.ring(3).neighbours(3)),
+        ("an agent must be a whole number", lambda: Graph.ring(3).has_edge(0, -1)),
+    ],
+)
 def test_bad_input_is_one_clear_line(pattern, make):
     refuses(re.escape(pattern), make)
 

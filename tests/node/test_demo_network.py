@@ -80,7 +80,6 @@ def test_five_nodes_one_killed_and_restarted(tmp_path):
     page = (folder / "report.html").read_text()
     assert "readmission" in page and "proven" in page
 
-
     def read(name):
         return list(csv.DictReader((folder / f"{name}.csv").read_text().splitlines()))
 

@@ -220,7 +220,7 @@ def test_status_without_a_run(tmp_path):
 
 
 def test_toml_writes_what_it_reads():
-    document = {"a": 1, "b": 1e-5, "c": "ä\"\n", "d": [1.5, -2.0], "t": {"x": {"y": "z"}, "ok": True}, "l": [{"n": 1}]}
+    document = {"a": 1, "b": 1e-5, "c": 'ä"\n', "d": [1.5, -2.0], "t": {"x": {"y": "z"}, "ok": True}, "l": [{"n": 1}]}
     assert tomllib.loads(dumps(document)) == document
     with pytest.raises(TypeError, match="no form in TOML"):
         dumps({"a": np.float64})

@@ -1,8 +1,8 @@
 """Processes for the ledger's tests: one that imports once, then forks a worker for each line it is sent.
 
-    charge PATH RUN SIDE      charge round after round, and note each in SIDE once it is paid, until killed
-    race PATH RUN WHEN WHAT   at time WHEN try once to `charge` or `reserve`; exit code 0 if admitted, 3 if refused
-    open PATH WHEN            at time WHEN open the ledger
+charge PATH RUN SIDE      charge round after round, and note each in SIDE once it is paid, until killed
+race PATH RUN WHEN WHAT   at time WHEN try once to `charge` or `reserve`; exit code 0 if admitted, 3 if refused
+open PATH WHEN            at time WHEN open the ledger
 """
 
 import os

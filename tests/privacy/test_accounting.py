@@ -40,11 +40,12 @@ def exact_delta(m, e):
 
 # --- Gaussian --------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("m", [1e-9, 1e-4, 0.01, 0.3, 0.999, 1.0, 3.0, 12.0, 70.0, 500.0])
 @pytest.mark.parametrize("deviations", [-6.0, -1.0, 0.0, 0.5, 3.0, 10.0, 36.0])
 def test_gaussian_delta_is_the_closed_form(m, deviations):
-    e = max(0.0, m * m / 2 + m * deviations)             # ε this many deviations above the mean loss
-    rounding = 1e-11 + 1e-14 * m * abs(deviations)       # ε/μ − μ/2 is only known to μ·1e-16
+    e = max(0.0, m * m / 2 + m * deviations)  # ε this many deviations above the mean loss
+    rounding = 1e-11 + 1e-14 * m * abs(deviations)  # ε/μ − μ/2 is only known to μ·1e-16
     assert delta([Gaussian(m, 1.0)], e) == pytest.approx(float(exact_delta(m, e)), rel=rounding, abs=0)
 
 
@@ -65,7 +66,7 @@ def test_gaussian_epsilon_agrees_with_dp_accounting(m, d):
 
 
 def test_reference_value_of_the_functional_paper():
-    assert epsilon([Gaussian(0.189, 1.0)], 1e-6) == pytest.approx(0.78, abs=0.01)      # PAPERS: ε = .78
+    assert epsilon([Gaussian(0.189, 1.0)], 1e-6) == pytest.approx(0.78, abs=0.01)  # PAPERS: ε = .78
 
 
 def test_gaussians_compose_in_squares_per_agent():
@@ -77,6 +78,7 @@ def test_gaussians_compose_in_squares_per_agent():
 
 
 # --- zCDP ------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5, 5.0, 200.0])
 @pytest.mark.parametrize("d", [1e-200, 1e-9, 1e-3, 0.2])
@@ -95,7 +97,7 @@ def test_zcdp_conversion_is_the_best_order(rho, d):
 @pytest.mark.parametrize("d", [1e-10, 1e-3])
 def test_zcdp_lies_between_the_exact_gaussian_and_the_simple_bound(m, d):
     rho = m * m / 2
-    simple = rho + 2 * math.sqrt(rho * math.log(1 / d))                  # Bun and Steinke, Proposition 1.3
+    simple = rho + 2 * math.sqrt(rho * math.log(1 / d))  # Bun and Steinke, Proposition 1.3
     assert epsilon([Gaussian(m, 1.0)], d) < epsilon([ZCDP(rho)], d) < simple
 
 
@@ -106,6 +108,7 @@ def test_zcdp_composes_with_gaussians_in_rho():
 
 
 # --- pure ε ----------------------------------------------------------------------------------------------
+
 
 def optimal_composition(e, n, target):
     """δ of n ε-DP releases at `target`: Kairouz, Oh and Viswanath, Theorem 3.3, summed over outcomes."""
@@ -143,10 +146,11 @@ def test_pure_kinds_cost_their_epsilon():
     assert epsilon(pure, 0.0) == pytest.approx(0.7 + 0.5 + math.log(1.5))
     assert epsilon([RandomizedResponse(0.7, 4)] * 3, 0.0) == pytest.approx(2.1)
     assert delta(pure, 0.7 + 0.5 + math.log(1.5) + 1e-12) == 0
-    assert epsilon([PureDP(900.0)] * 2, 1e-6) == pytest.approx(1800.0, rel=1e-6)       # e^900 is not a double
+    assert epsilon([PureDP(900.0)] * 2, 1e-6) == pytest.approx(1800.0, rel=1e-6)  # e^900 is not a double
 
 
 # --- mixtures --------------------------------------------------------------------------------------------
+
 
 def mixture_delta(m, e, n, target):
     """Gaussian μ = m with n ε-DP releases: the Gaussian δ averaged over the n-fold randomised response."""
@@ -160,8 +164,8 @@ def test_gaussian_with_pure(m, e, n):
     for d in (1e-7, 1e-3):
         total = epsilon(events, d)
         exact = mixture_delta(m, e, n, total)
-        assert exact <= d * (1 + 1e-6)                   # never below the truth
-        assert exact >= d * 0.99                         # and close to it
+        assert exact <= d * (1 + 1e-6)  # never below the truth
+        assert exact >= d * 0.99  # and close to it
         assert delta(events, total) == pytest.approx(d, rel=1e-3)
 
 
@@ -181,7 +185,7 @@ def test_mixture_per_agent_and_extremes():
     assert total[3] == math.inf
     tiny = [Gaussian(1.0, 1.0), PureDP(1e-9)]
     assert epsilon(tiny, 1e-5) == pytest.approx(epsilon([Gaussian(1.0, 1.0)], 1e-5), rel=1e-4)
-    huge = [Gaussian(1.0, 1.0), PureDP(900.0)]           # beyond the library's range closed forms still hold
+    huge = [Gaussian(1.0, 1.0), PureDP(900.0)]  # beyond the library's range closed forms still hold
     assert 900 < epsilon(huge, 1e-5) <= epsilon([Gaussian(1.0, 1.0)], 1e-5) + 900 + 1e-9
     assert epsilon(tiny, 1e-30) <= epsilon([Gaussian(1.0, 1.0)], 1e-30) + 1e-8
 
@@ -196,12 +200,13 @@ def test_without_dp_accounting(monkeypatch):
 
     best = epsilon([PureDP(0.1)] * 50, 1e-5)
     monkeypatch.setattr(builtins, "__import__", without)
-    assert best < epsilon([PureDP(0.1)] * 50, 1e-5) < 5.0               # valid, only looser
+    assert best < epsilon([PureDP(0.1)] * 50, 1e-5) < 5.0  # valid, only looser
     with pytest.raises(ImportError, match=r"^mixing .* needs dp-accounting: pip install confide\[accounti"):
         epsilon([Gaussian(1.0, 1.0), PureDP(0.1)], 1e-5)
 
 
 # --- what does not add up --------------------------------------------------------------------------------
+
 
 def test_kinds_do_not_add():
     events = [Gaussian(1.0, 1.0), RandomizedResponse(0.5, 2), Gaussian(1.0, 2.0), Free(unit="label")]
@@ -214,17 +219,20 @@ def test_kinds_do_not_add():
     assert totals([Free()], 1e-5) == {}
 
 
-@pytest.mark.parametrize(("call", "line"), [
-    (lambda: epsilon([ZCDP(0.1), PureDP(0.1)], 1e-5), "zCDP and pure-ε events cannot be mixed"),
-    (lambda: mu([PureDP(0.1)]), "mu is defined for Gaussian events only"),
-    (lambda: epsilon([PureDP([1.0] * 2), PureDP([1.0] * 3)], 1e-5), r"equally many agents, given \[2, 3\]"),
-    (lambda: trade_off([Gaussian(1.0, 1.0), PureDP(0.1)], 0.5), "trade-off curve is for"),
-    (lambda: trade_off([Gaussian(1.0, 1.0)], 1.5), r"alpha must be in \[0, 1\], given 1.5"),
-    (lambda: distinguish([], 0.0), r"prior must be in \(0, 1\), given 0.0"),
-    (lambda: reconstruct([], 1.0), r"prior must be in \(0, 1\), given 1.0"),
-    *[(lambda d=d: epsilon([], d), r"delta must be in \[0, 1\), given") for d in (-0.1, 1.0, math.nan)],
-    *[(lambda e=e: delta([], e), "epsilon must be finite and at") for e in (-1.0, math.inf, math.nan)],
-])
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: epsilon([ZCDP(0.1), PureDP(0.1)], 1e-5), "zCDP and pure-ε events cannot be mixed"),
+        (lambda: mu([PureDP(0.1)]), "mu is defined for Gaussian events only"),
+        (lambda: epsilon([PureDP([1.0] * 2), PureDP([1.0] * 3)], 1e-5), r"equally many agents, given \[2, 3\]"),
+        (lambda: trade_off([Gaussian(1.0, 1.0), PureDP(0.1)], 0.5), "trade-off curve is for"),
+        (lambda: trade_off([Gaussian(1.0, 1.0)], 1.5), r"alpha must be in \[0, 1\], given 1.5"),
+        (lambda: distinguish([], 0.0), r"prior must be in \(0, 1\), given 0.0"),
+        (lambda: reconstruct([], 1.0), r"prior must be in \(0, 1\), given 1.0"),
+        *[(lambda d=d: epsilon([], d), r"delta must be in \[0, 1\), given") for d in (-0.1, 1.0, math.nan)],
+        *[(lambda e=e: delta([], e), "epsilon must be finite and at") for e in (-1.0, math.inf, math.nan)],
+    ],
+)
 def test_clear_lines(call, line):
     with pytest.raises(ValueError, match=line) as caught:
         call()
@@ -243,6 +251,7 @@ def test_unknown_event_is_an_error():
 
 # --- trade-off and what a number means -------------------------------------------------------------------
 
+
 def test_gaussian_equivalent_against_mpmath():
     for e in (1e-12, 1e-3, 0.7, 1.0, 5.0, 40.0, 600.0):
         with mpmath.workdps(600):
@@ -260,7 +269,7 @@ def test_pure_epsilon_is_above_its_gaussian_equivalent(e):
 
 def test_trade_off_of_the_gaussian_is_the_neyman_pearson_test():
     m, a = 1.7, np.array([0.01, 0.3, 0.9])
-    threshold = stats.norm.isf(a)                        # reject "no record" above this
+    threshold = stats.norm.isf(a)  # reject "no record" above this
     assert trade_off([Gaussian(m, 1.0)], a) == pytest.approx(stats.norm.cdf(threshold - m))
     assert trade_off([Gaussian([0.0, m], 1.0)], a).shape == (3, 2)
     assert trade_off([], 0.25) == pytest.approx(0.75)
@@ -268,7 +277,7 @@ def test_trade_off_of_the_gaussian_is_the_neyman_pearson_test():
 
 
 def test_trade_off_of_pure_epsilon_is_that_of_randomised_response():
-    q = float(Fraction(3, 4))                            # truth with odds 3 : 1
+    q = float(Fraction(3, 4))  # truth with odds 3 : 1
     assert trade_off([PureDP(math.log(3))], [0, 1 - q, 0.5, 1]) == pytest.approx([1, 1 - q, 0.5 / 3, 0])
     assert trade_off([PureDP([0.0, 1e4])], 0.5) == pytest.approx([0.5, 0.0])
 
@@ -278,6 +287,7 @@ def test_trade_off_of_pure_epsilon_is_that_of_randomised_response():
 def test_distinguish_is_the_success_of_bayes_rule(m, prior):
     def right(x):
         return max(prior * stats.norm.pdf(x, m), (1 - prior) * stats.norm.pdf(x))
+
     split = m / 2 + math.log((1 - prior) / prior) / m
     oracle = integrate.quad(right, -12, 16, points=[split], limit=200)[0]
     assert distinguish([Gaussian(m, 1.0)], prior) == pytest.approx(oracle, abs=1e-9)
@@ -288,7 +298,7 @@ def test_distinguish_at_even_odds():
     assert distinguish(1.4) == pytest.approx(stats.norm.cdf(0.7))
     assert distinguish(np.array([0.0, 1.4])) == pytest.approx([0.5, stats.norm.cdf(0.7)])
     assert distinguish([PureDP(math.log(3))]) == pytest.approx(0.75)
-    assert distinguish([PureDP(math.log(3))], 0.9) == pytest.approx(0.9)   # the prior is the better guide
+    assert distinguish([PureDP(math.log(3))], 0.9) == pytest.approx(0.9)  # the prior is the better guide
     assert distinguish([Unbounded()]) == 1
 
 
@@ -301,5 +311,5 @@ def test_reconstruct_bounds_naming_one_of_many_candidates():
     bound = reconstruct(m, 1 / n)
     assert bound == pytest.approx(stats.norm.cdf(stats.norm.ppf(1 / n) + m))
     assert 1 / n < named < bound
-    assert reconstruct([PureDP(math.log(2))], 0.1) == pytest.approx(0.2)   # at most e^ε times a blind guess
+    assert reconstruct([PureDP(math.log(2))], 0.1) == pytest.approx(0.2)  # at most e^ε times a blind guess
     assert distinguish(m) < reconstruct(m, 0.5)

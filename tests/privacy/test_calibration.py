@@ -48,8 +48,13 @@ def test_shapes():
 
 @pytest.mark.parametrize("shape", SHAPES)
 @settings(max_examples=40, deadline=None)
-@given(e=st.floats(0.01, 50), d=st.floats(1e-12, 0.05), agents=st.integers(0, 3), rounds=st.integers(1, 60),
-       seed=st.integers(0, 1000))
+@given(
+    e=st.floats(0.01, 50),
+    d=st.floats(1e-12, 0.05),
+    agents=st.integers(0, 3),
+    rounds=st.integers(1, 60),
+    seed=st.integers(0, 1000),
+)
 def test_calibrated_noise_meets_the_target_and_never_exceeds_it(shape, e, d, agents, rounds, seed):
     size = (rounds, agents) if agents else rounds
     sensitivities = np.random.default_rng(seed).uniform(0.01, 3.0, size)
@@ -85,25 +90,31 @@ def test_rounds_and_agents_without_data_cost_nothing(shape):
     assert spent(sensitivities, scales, 1e-5) == pytest.approx([1.0, 0.0])
 
 
-@pytest.mark.parametrize(("change", "line"), [
-    *[({"epsilon": e}, "epsilon must be finite and above 0") for e in (0.0, -1.0, math.nan, math.inf, "1", None, True)],
-    *[({"delta": d}, r"delta must be in \(0, 1\)") for d in (0.0, 1.0, -1e-9, math.nan, "small", None)],
-    ({"shape": "linear"}, "shape must be one of constant, .*, growing-budget, given 'linear'"),
-    ({"shape": "geometric"}, "shape 'geometric' takes decay, given no parameter"),
-    ({"decay": 0.5}, "shape 'constant' takes no parameter, given decay"),
-    ({"shape": "geometric", "decay": 1.5}, r"decay must be in \(0, 1\], given 1.5"),
-    ({"shape": "geometric", "decay": 1e-300}, "leaves no noise after 3 rounds"),
-    ({"sensitivities": 1.0}, "or be one number with rounds="),
-    ({"sensitivities": 1.0, "rounds": 0}, "rounds must be a whole number from 1, given 0"),
-    ({"sensitivities": 1.0, "rounds": 2.5}, "rounds must be a whole number from 1, given 2.5"),
-    ({"rounds": 4}, "rounds=4 does not match 3 rounds"),
-    ({"sensitivities": []}, r"given shape \(0,\)"),
-    ({"sensitivities": np.ones((2, 2, 2))}, r"given shape \(2, 2, 2\)"),
-    ({"sensitivities": [1.0, -1.0]}, "finite and at least 0, given -1.0"),
-    ({"sensitivities": [1.0, math.inf]}, "finite and at least 0, given inf"),
-    ({"sensitivities": "many"}, "must be an array of numbers, given 'many'"),
-    ({"epsilon": np.array([1.0, 2.0])}, r"shape \(rounds, 2\), one column per budget, given \(3,\)"),
-])
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        *[
+            ({"epsilon": e}, "epsilon must be finite and above 0")
+            for e in (0.0, -1.0, math.nan, math.inf, "1", None, True)
+        ],
+        *[({"delta": d}, r"delta must be in \(0, 1\)") for d in (0.0, 1.0, -1e-9, math.nan, "small", None)],
+        ({"shape": "linear"}, "shape must be one of constant, .*, growing-budget, given 'linear'"),
+        ({"shape": "geometric"}, "shape 'geometric' takes decay, given no parameter"),
+        ({"decay": 0.5}, "shape 'constant' takes no parameter, given decay"),
+        ({"shape": "geometric", "decay": 1.5}, r"decay must be in \(0, 1\], given 1.5"),
+        ({"shape": "geometric", "decay": 1e-300}, "leaves no noise after 3 rounds"),
+        ({"sensitivities": 1.0}, "or be one number with rounds="),
+        ({"sensitivities": 1.0, "rounds": 0}, "rounds must be a whole number from 1, given 0"),
+        ({"sensitivities": 1.0, "rounds": 2.5}, "rounds must be a whole number from 1, given 2.5"),
+        ({"rounds": 4}, "rounds=4 does not match 3 rounds"),
+        ({"sensitivities": []}, r"given shape \(0,\)"),
+        ({"sensitivities": np.ones((2, 2, 2))}, r"given shape \(2, 2, 2\)"),
+        ({"sensitivities": [1.0, -1.0]}, "finite and at least 0, given -1.0"),
+        ({"sensitivities": [1.0, math.inf]}, "finite and at least 0, given inf"),
+        ({"sensitivities": "many"}, "must be an array of numbers, given 'many'"),
+        ({"epsilon": np.array([1.0, 2.0])}, r"shape \(rounds, 2\), one column per budget, given \(3,\)"),
+    ],
+)
 def test_bad_input_is_one_clear_line(change, line):
     with pytest.raises(ValueError, match=line) as caught:
         calibrate(**({"epsilon": 1.0, "delta": 1e-5, "sensitivities": [1.0, 1.0, 1.0]} | change))

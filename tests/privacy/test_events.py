@@ -60,7 +60,7 @@ def test_repr_evaluates_to_an_equal_event(kind):
 def test_one_value_per_agent(kind, name):
     values = np.array([0.25, 0.5, 1.0])
     event = make(kind, **{name: values})
-    values[0] = 99.0                                     # the event keeps its own copy
+    values[0] = 99.0  # the event keeps its own copy
     assert getattr(event, name).tolist() == [0.25, 0.5, 1.0]
     with pytest.raises(ValueError, match="read-only"):
         getattr(event, name)[0] = 7.0
@@ -69,11 +69,21 @@ def test_one_value_per_agent(kind, name):
 
 
 @pytest.mark.parametrize(("kind", "name"), NUMERIC)
-@given(value=st.one_of(
-    st.floats(max_value=-1e-300), st.just(math.nan), st.text(), st.none(), st.booleans(),
-    st.complex_numbers(), st.just([]),
-    st.just([[1.0]]), st.just([1.0, [2.0]]), st.just([1.0, math.nan]), st.just({"a": 1}),
-))
+@given(
+    value=st.one_of(
+        st.floats(max_value=-1e-300),
+        st.just(math.nan),
+        st.text(),
+        st.none(),
+        st.booleans(),
+        st.complex_numbers(),
+        st.just([]),
+        st.just([[1.0]]),
+        st.just([1.0, [2.0]]),
+        st.just([1.0, math.nan]),
+        st.just({"a": 1}),
+    )
+)
 def test_bad_numbers_are_one_clear_line(kind, name, value):
     with pytest.raises(ValueError) as caught:
         make(kind, **{name: value})
@@ -81,9 +91,16 @@ def test_bad_numbers_are_one_clear_line(kind, name, value):
     assert line.startswith(f"{kind.__name__}: {name} must be ") and "given" in line
 
 
-@pytest.mark.parametrize("change", [
-    {"unit": "person"}, {"unit": None}, {"adjacency": ""}, {"adversary": ""}, {"adversary": 3},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unit": "person"},
+        {"unit": None},
+        {"adjacency": ""},
+        {"adversary": ""},
+        {"adversary": 3},
+    ],
+)
 @pytest.mark.parametrize("kind", EVENT_TYPES)
 def test_bad_kind_is_one_clear_line(kind, change):
     with pytest.raises(ValueError, match=r"^\w+: (unit|adjacency|adversary) must be .*, given .*$"):
@@ -101,9 +118,16 @@ def test_agents_must_match_within_an_event():
         Gaussian([1.0, 2.0], [1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize(("sensitivity", "scale", "mu"), [
-    (1.0, 4.0, 0.25), (0.0, 0.0, 0.0), (1.0, 0.0, math.inf), (math.inf, 3.0, math.inf), (0.0, 1.0, 0.0),
-])
+@pytest.mark.parametrize(
+    ("sensitivity", "scale", "mu"),
+    [
+        (1.0, 4.0, 0.25),
+        (0.0, 0.0, 0.0),
+        (1.0, 0.0, math.inf),
+        (math.inf, 3.0, math.inf),
+        (0.0, 1.0, 0.0),
+    ],
+)
 def test_gaussian_mu_with_and_without_noise(sensitivity, scale, mu):
     assert Gaussian(sensitivity, scale).mu == mu
     assert Gaussian([sensitivity] * 2, scale).mu.tolist() == [mu, mu]
@@ -121,12 +145,12 @@ def test_no_noise_is_a_scale_of_zero_not_infinite_noise():
 @pytest.mark.parametrize(("first", "second"), [((1, 1), (1, -1)), ((1, 1), (0, 1)), ((-1, 1), (0.5, 1))])
 def test_objective_perturbation_bounds_the_density_ratio(rate, first, second):
     """In one dimension the released model's density is known, so the bound can be checked point by point."""
-    weight, h = 0.4, 0.5                                 # J(f) = h·f²/2 + weight·log(1 + e^(−yxf)), |x| ≤ 1
+    weight, h = 0.4, 0.5  # J(f) = h·f²/2 + weight·log(1 + e^(−yxf)), |x| ≤ 1
     f = np.linspace(-30, 30, 4001)
 
     def log_density(x, y):
         margin = y * x * f
-        noise = -(h * f - weight * y * x / (1 + np.exp(margin)))             # e = −∇J(f)
+        noise = -(h * f - weight * y * x / (1 + np.exp(margin)))  # e = −∇J(f)
         return -rate * np.abs(noise) + np.log(h + weight * x**2 / (2 + 2 * np.cosh(margin)))
 
     event = ObjectivePerturbation(noise_rate=rate, shift=2 * weight, curvature_ratio=0.25 * weight / h)

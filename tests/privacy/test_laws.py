@@ -28,7 +28,9 @@ LAWS = {
     PureDP: (PureDP(0.3), lambda n: PureDP(0.3 * n), {"epsilon": 1}),
     ZCDP: (ZCDP(0.02), lambda n: ZCDP(0.02 * n), {"rho": 1}),
     RandomizedResponse: (
-        RandomizedResponse(0.3, 3), lambda n: RandomizedResponse(0.3 * n, 3), {"epsilon": 1},
+        RandomizedResponse(0.3, 3),
+        lambda n: RandomizedResponse(0.3 * n, 3),
+        {"epsilon": 1},
     ),
     ObjectivePerturbation: (
         ObjectivePerturbation(0.5, 0.2, 0.1),
@@ -46,7 +48,7 @@ each_type = pytest.mark.parametrize("kind", EVENT_TYPES)
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 def test_n_compositions_cost_as_much_as_their_sum(kind, n):
     event, fold, _ = LAWS[kind]
-    d = 0.0 if kind in PURE else 1e-6                    # at δ > 0 optimal composition undercuts the sum
+    d = 0.0 if kind in PURE else 1e-6  # at δ > 0 optimal composition undercuts the sum
     assert epsilon([event] * n, d) == pytest.approx(epsilon([fold(n)], d), rel=1e-12)
     assert epsilon([event] * n, 1e-6) <= epsilon([fold(n)], 1e-6) * (1 + 1e-12)
 
@@ -126,11 +128,17 @@ SMALL = st.floats(0, 0.999)
 
 
 @settings(max_examples=150, deadline=None)
-@given(event=st.one_of(
-    st.builds(Gaussian, WIDE, WIDE), st.builds(PureDP, WIDE), st.builds(ZCDP, WIDE),
-    st.builds(RandomizedResponse, WIDE, st.integers(2, 9)),
-    st.builds(ObjectivePerturbation, st.floats(1e-300, 1e150), st.floats(0, 1e150), WIDE),
-), d=SMALL, e=WIDE)
+@given(
+    event=st.one_of(
+        st.builds(Gaussian, WIDE, WIDE),
+        st.builds(PureDP, WIDE),
+        st.builds(ZCDP, WIDE),
+        st.builds(RandomizedResponse, WIDE, st.integers(2, 9)),
+        st.builds(ObjectivePerturbation, st.floats(1e-300, 1e150), st.floats(0, 1e150), WIDE),
+    ),
+    d=SMALL,
+    e=WIDE,
+)
 def test_any_valid_event_has_a_cost(event, d, e):
     assert epsilon([event], d) >= 0
     assert 0 <= delta([event], e) <= 1

@@ -47,6 +47,7 @@ def one_line(error: pytest.ExceptionInfo[BaseException], *words: str) -> None:
 
 # --- charging -----------------------------------------------------------------------------------------------------
 
+
 def test_charging_the_same_release_twice_costs_once(ledger: Ledger) -> None:
     event = Gaussian(1.0, 50.0)
     assert ledger.charge("p", "r", 1, [event], method="CDPADMM", guarantee="proven: clipped") == "charged"
@@ -157,6 +158,7 @@ def test_populations_and_ledgers_are_separate(ledger: Ledger) -> None:
 
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize(
     ("event", "amount"),
@@ -300,6 +302,7 @@ def test_tiny_amounts_add_up(ledger: Ledger) -> None:
 
 
 # --- the owner's decisions ----------------------------------------------------------------------------------------
+
 
 def test_a_budget_is_set_once_and_changed_only_on_purpose(ledger: Ledger) -> None:
     assert ledger.open_population("p", 1.0, 1e-6) == "already"

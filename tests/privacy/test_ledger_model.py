@@ -28,6 +28,7 @@ POPULATIONS, RUNS = ("p", "q"), ("r", "s", "t")
 
 # --- the oracle: costs and limits written afresh ------------------------------------------------------------------
 
+
 @lru_cache
 def cost(event: Event) -> tuple[Any, Any]:
     """On the scale of μ², and in pure ε."""
@@ -47,6 +48,7 @@ def limit(epsilon: float, calculus: str) -> float:
     if calculus == "pure":
         return epsilon
     if calculus == "gaussian":
+
         def lost(mu: Any) -> Any:
             return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
 

@@ -56,9 +56,7 @@ def test_the_mechanism_itself_stays_below_the_bound(width):
 
 
 def test_it_never_exceeds_the_pure_total_and_falls_with_the_width():
-    totals = [
-        epsilon([ObjectivePerturbation(1.0, 0.3, 0.01, width=w)] * 20, 1e-6) for w in (2, 4, 16, 64, 256)
-    ]
+    totals = [epsilon([ObjectivePerturbation(1.0, 0.3, 0.01, width=w)] * 20, 1e-6) for w in (2, 4, 16, 64, 256)]
     pure = epsilon([ObjectivePerturbation(1.0, 0.3, 0.01)] * 20, 1e-6)
     assert totals[0] <= pure * (1 + 1e-9)
     assert all(a > b for a, b in itertools.pairwise(totals))

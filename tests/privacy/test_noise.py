@@ -51,9 +51,7 @@ def test_a_subset_repeats_its_part(draw, width):
 def test_every_key_gives_its_own_draw(draw):
     seeds, agents = [0, 1, 2**31, 2**32, 2**32 + 1, 2**40], range(5)
     rounds = [noise(seeds, agents, t) for t in (1, 2, 3, 70_000)] + [noise(seeds, agents).once()]
-    values = np.concatenate(
-        [getattr(n, draw)(name, 3).reshape(-1, 3) for n in rounds for name in ("primal", "dual")]
-    )
+    values = np.concatenate([getattr(n, draw)(name, 3).reshape(-1, 3) for n in rounds for name in ("primal", "dual")])
     assert len(np.unique(values, axis=0)) == len(values) == 5 * 2 * 6 * 5
     assert len(np.unique(values)) == values.size  # no number is drawn twice either
 

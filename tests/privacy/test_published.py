@@ -23,8 +23,8 @@ from confide.privacy.published import (
 
 @pytest.mark.parametrize(("decay", "rounds"), [(0.97, 200), (0.5, 3), (0.9, 1)])
 def test_cdp_admm_corollary_sums_the_rounds_and_bounds_the_exact_total(decay, rounds):
-    variances = 4.0 * decay ** np.arange(rounds)                         # σ_t² = R·σ_{t−1}², sensitivity 1
-    cost = np.sum(1 / (2 * variances))                                   # Theorem I, (12), added up
+    variances = 4.0 * decay ** np.arange(rounds)  # σ_t² = R·σ_{t−1}², sensitivity 1
+    cost = np.sum(1 / (2 * variances))  # Theorem I, (12), added up
     bound = cdp_admm_corollary(1 / 8, decay, rounds, 1e-3, clipped=True)
     assert bound.epsilon == pytest.approx(cost + 2 * math.sqrt(cost * math.log(1e3)))
     assert bound.valid and bound.epsilon > epsilon([Gaussian(1.0, math.sqrt(v)) for v in variances], 1e-3)
@@ -37,7 +37,7 @@ def test_cdp_admm_noise_inverts_the_corollary():
 
 
 def test_sqrt_rounds_holds_for_small_values_only():
-    for total, valid in ((1.0, True), (14.0, False)):                    # the ends of Fig. 2
+    for total, valid in ((1.0, True), (14.0, False)):  # the ends of Fig. 2
         bound = sqrt_rounds(total / math.sqrt(200), 200, 1e-3, clipped=True)
         assert bound.epsilon == pytest.approx(total)
         assert bound.valid is valid
@@ -58,7 +58,7 @@ def test_r_admm_reproduces_the_known_numbers():
 
 
 def test_r_admm_per_agent_is_valid_and_looser_than_the_event():
-    h = 0.044 + 2 * np.outer(1.04 ** np.arange(1, 26), [1, 2, 3])        # (rounds, agents): η_k, degrees
+    h = 0.044 + 2 * np.outer(1.04 ** np.arange(1, 26), [1, 2, 3])  # (rounds, agents): η_k, degrees
     rate = np.linspace(0.5, 2.0, 25)
     rows = np.array([8000.0, 7000.0, 9000.0])
     bound = r_admm(1750, rows, 0.25, h, rate)
@@ -69,8 +69,9 @@ def test_r_admm_per_agent_is_valid_and_looser_than_the_event():
     assert bound.valid and np.all(epsilon(events, 0.0) < bound.epsilon)
 
 
-SETTING = DZOASetting(gradient_bound=1.0, penalty=4.0, degree=2, rows=20, width=10, inner_rounds=100,
-                      radius=1.0, solution_norm=0.5)
+SETTING = DZOASetting(
+    gradient_bound=1.0, penalty=4.0, degree=2, rows=20, width=10, inner_rounds=100, radius=1.0, solution_norm=0.5
+)
 
 
 def test_d_zoa_formulas():
@@ -78,11 +79,12 @@ def test_d_zoa_formulas():
     inner = 0.5 * 0.54**2 / math.log(20) * (s1 * (1 + math.log(10)) + s2) - 4 * 0.25 / 100
     oracle = 1 / (4 * 2 * 20) * math.sqrt(2.1 * 7 * 10 * math.log(1250) / inner)
     bound = d_zoa_iteration(SETTING, 7, 1e-3)
-    assert bound.epsilon == pytest.approx(oracle)                        # (22)
-    assert d_zoa_scale(SETTING, oracle, 1e-3) ** 2 == pytest.approx(inner / 70)        # (20) meets (17)
+    assert bound.epsilon == pytest.approx(oracle)  # (22)
+    assert d_zoa_scale(SETTING, oracle, 1e-3) ** 2 == pytest.approx(inner / 70)  # (20) meets (17)
     assert d_zoa_directions(SETTING, oracle, 1e-3) == 7
     assert d_zoa_total(0.15, 200, 1e-3).epsilon == pytest.approx(
-        0.15 * math.sqrt(200 * math.log(1000) / (1.05 * math.log(1250))))              # (25)
+        0.15 * math.sqrt(200 * math.log(1000) / (1.05 * math.log(1250)))
+    )  # (25)
 
 
 def test_d_zoa_is_never_valid_and_its_claim_moves_with_the_radius():
@@ -93,27 +95,30 @@ def test_d_zoa_is_never_valid_and_its_claim_moves_with_the_radius():
 
 
 def test_fdp_admm_covers_one_iteration():
-    assert classical_mu(0.1, 100, 1e-6) == pytest.approx(0.189, abs=5e-4)              # PAPERS: μ = .189
+    assert classical_mu(0.1, 100, 1e-6) == pytest.approx(0.189, abs=5e-4)  # PAPERS: μ = .189
     one, many = fdp_admm(0.1, 1, 1e-6, clipped=True), fdp_admm(0.1, 100, 1e-6, clipped=True)
     assert one.valid and not many.valid
     assert many.epsilon == one.epsilon == 0.1
-    assert "0.78" in many.why and "\n" not in many.why                   # PAPERS: ε = .78
+    assert "0.78" in many.why and "\n" not in many.why  # PAPERS: ε = .78
     assert not fdp_admm(0.1, 1, 1e-6, clipped=False).valid
 
 
-@pytest.mark.parametrize(("call", "line"), [
-    (lambda: cdp_admm_corollary(0.0, 0.9, 5, 1e-3, clipped=True), "first_cost must be finite and above 0"),
-    (lambda: cdp_admm_corollary(0.1, 1.0, 5, 1e-3, clipped=True), r"decay must be in \(0, 1\), given 1.0"),
-    (lambda: cdp_admm_first_cost(1.0, 0.0, 0.9, 5), r"delta must be in \(0, 1\), given 0.0"),
-    (lambda: sqrt_rounds(0.1, -1, 1e-3, clipped=True), "rounds must be a whole number from 1, given -1"),
-    (lambda: fdp_admm(-0.1, 5, 1e-3, clipped=True), "iteration_epsilon must be finite and above"),
-    (lambda: r_admm(1750, 8000, 0.25, 2.0, 1.0), "one value per round, given two scalars"),
-    (lambda: r_admm(1750, 8000, 0.25, [2.0, math.nan], 1.0), "strong_convexity must be finite and above 0"),
-    (lambda: d_zoa_iteration(SETTING, 0, 1e-3), "directions must be a whole number from 1, given 0"),
-    (lambda: d_zoa_total(0.1, 5, 2.0), r"delta must be in \(0, 1\), given 2.0"),
-    (lambda: DZOASetting(1.0, 4.0, 2, 20, 10, 1, 0.1, solution_norm=5.0), "inner_rounds must satisfy"),
-    (lambda: DZOASetting(1.0, 4.0, 0, 20, 10, 100, 1.0), "degree must be finite and above 0, given 0"),
-])
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: cdp_admm_corollary(0.0, 0.9, 5, 1e-3, clipped=True), "first_cost must be finite and above 0"),
+        (lambda: cdp_admm_corollary(0.1, 1.0, 5, 1e-3, clipped=True), r"decay must be in \(0, 1\), given 1.0"),
+        (lambda: cdp_admm_first_cost(1.0, 0.0, 0.9, 5), r"delta must be in \(0, 1\), given 0.0"),
+        (lambda: sqrt_rounds(0.1, -1, 1e-3, clipped=True), "rounds must be a whole number from 1, given -1"),
+        (lambda: fdp_admm(-0.1, 5, 1e-3, clipped=True), "iteration_epsilon must be finite and above"),
+        (lambda: r_admm(1750, 8000, 0.25, 2.0, 1.0), "one value per round, given two scalars"),
+        (lambda: r_admm(1750, 8000, 0.25, [2.0, math.nan], 1.0), "strong_convexity must be finite and above 0"),
+        (lambda: d_zoa_iteration(SETTING, 0, 1e-3), "directions must be a whole number from 1, given 0"),
+        (lambda: d_zoa_total(0.1, 5, 2.0), r"delta must be in \(0, 1\), given 2.0"),
+        (lambda: DZOASetting(1.0, 4.0, 2, 20, 10, 1, 0.1, solution_norm=5.0), "inner_rounds must satisfy"),
+        (lambda: DZOASetting(1.0, 4.0, 0, 20, 10, 100, 1.0), "degree must be finite and above 0, given 0"),
+    ],
+)
 def test_bad_input_is_one_clear_line(call, line):
     with pytest.raises(ValueError, match=line) as caught:
         call()

@@ -74,9 +74,7 @@ def test_targets_and_columns_must_be_finite(name, i, bad):
 def test_lengths_must_agree(n, name):
     X, y, groups = table()
     given = {"y": y, "groups": groups, "weight": np.ones(12), name: np.ones(n)}
-    refuses(
-        name, n, 12, call=lambda: Shards.from_groups(X, given["y"], given["groups"], {"weight": given["weight"]})
-    )
+    refuses(name, n, 12, call=lambda: Shards.from_groups(X, given["y"], given["groups"], {"weight": given["weight"]}))
 
 
 @pytest.mark.parametrize("X", [

@@ -54,6 +54,7 @@ def expected(df):
 
 # --- what comes out ---------------------------------------------------------------------------------------------------
 
+
 def test_csv_and_parquet_give_what_pandas_gives(tmp_path, reader, monkeypatch):
     monkeypatch.setattr(module, "ROWS", 100)  # many batches
     df = random_frame(1234)
@@ -122,6 +123,7 @@ def test_what_is_written_is_the_owners_and_nowhere_else(tmp_path):
 
 
 # --- how files are written --------------------------------------------------------------------------------------------
+
 
 def test_bom_crlf_quotes_and_blank_lines(tmp_path, reader):
     path = tmp_path / "d.csv"

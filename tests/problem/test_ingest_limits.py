@@ -54,8 +54,13 @@ def test_memory_does_not_depend_on_the_size_of_the_file(tmp_path, kind):
         if kind == "parquet":
             pd.read_csv(path).to_parquet(tmp_path / "p", row_group_size=50_000)
             path = tmp_path / "p"
-        out = subprocess.run([sys.executable, "-c", textwrap.dedent(MEMORY), kind, path, tmp_path / "work"],
-                             capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        out = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(MEMORY), kind, path, tmp_path / "work"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
         rows, rss, traced = map(float, out.stdout.split())  # fmt: skip
         assert rows == thousands * 1000
         used[thousands] = (rss, traced)

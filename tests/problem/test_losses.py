@@ -58,9 +58,7 @@ def test_slope_is_a_subgradient_even_at_the_kinks(loss):
 def test_curvature_by_finite_differences(loss):
     z, y = sample(loss)
     h = 1e-6
-    np.testing.assert_allclose(
-        loss.curvature(z, y), (loss.slope(z + h, y) - loss.slope(z - h, y)) / (2 * h), atol=1e-7
-    )
+    np.testing.assert_allclose(loss.curvature(z, y), (loss.slope(z + h, y) - loss.slope(z - h, y)) / (2 * h), atol=1e-7)
 
 
 @each

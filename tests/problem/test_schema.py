@@ -140,6 +140,7 @@ def test_a_mistake_is_one_line_that_names_the_field(old, new, said):
 
 # --- encoding ---------------------------------------------------------------------------------------------------------
 
+
 def frame(n=300, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame({
@@ -225,6 +226,7 @@ def test_predicting_needs_no_label():
 
 
 # --- drafting ---------------------------------------------------------------------------------------------------------
+
 
 @settings(max_examples=300, deadline=None)
 @given(st.floats(-1e12, 1e12), st.floats(0, 1e12))

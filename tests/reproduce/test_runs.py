@@ -113,7 +113,9 @@ def test_a_run_that_was_stopped_goes_on_and_ends_the_same(folder, monkeypatch, t
     assert len(said()) == 12 - len(before) and not outcome.error
     assert set(before) < set(kept("out"))
     assert {k: v for k, v in content("out").items() if k != "data.json"} == {
-        k: v for k, v in content("whole").items() if k != "data.json"  # PAUSE is among the settings
+        k: v
+        for k, v in content("whole").items()
+        if k != "data.json"  # PAUSE is among the settings
     }
 
 

@@ -84,8 +84,14 @@ def test_29_with_the_matrices_of_section_v_written_out():
     w = np.tile(beta, K)
     lam = np.linalg.eigvalsh(Lm)
     rows = np.array([20, 20, 30, 20, 10])
-    each = [2.1 * P * math.log(1.25 / delta) * np.linalg.eigvalsh(Lp)[-1] ** 2
-            / (2 * rho * d**2 * n**2 * eps**2 * lam[lam > 1e-9][0]) for d, n in zip(GRAPH.degrees, rows, strict=True)]
+    each = [
+        2.1
+        * P
+        * math.log(1.25 / delta)
+        * np.linalg.eigvalsh(Lp)[-1] ** 2
+        / (2 * rho * d**2 * n**2 * eps**2 * lam[lam > 1e-9][0])
+        for d, n in zip(GRAPH.degrees, rows, strict=True)
+    ]
     gap = d_zoa.outer_gap(GRAPH, beta, M, eps, delta, gradient_bound=1.0, penalty=rho, rows=rows)
     assert gap.start == pytest.approx(w @ (rho * Lp / 2) @ w / M)
     assert gap.privacy == pytest.approx(sum(each)) and gap.printed == pytest.approx(max(each))

@@ -139,8 +139,10 @@ def test_theorem_1_is_the_sum_it_prints():
         graph, rate, noise, t, a=1.0, kappa=1.0, distance=3.0, dual_distance=5.0, dual_start=0.2, labels=0.7
     )
     total = 4 * 1.25  # Σ dV²
-    squares = [sum(C**k * (3 + rate.dual * 5) for k in range(1, 400)),  # Σ_k of (26), the noise summed round by round
-               sum(C**k * C**-j * rate.noise * total * 0.3 ** (j - 1) for k in range(1, 400) for j in range(1, k + 1))]
+    squares = [
+        sum(C**k * (3 + rate.dual * 5) for k in range(1, 400)),  # Σ_k of (26), the noise summed round by round
+        sum(C**k * C**-j * rate.noise * total * 0.3 ** (j - 1) for k in range(1, 400) for j in range(1, k + 1)),
+    ]
     by_hand = sum(squares) / (2 * t) + 4 / (2 * n)
     assert by_hand <= bound.terms["distance to w̃_opt"] * (1 + 1e-12)
     start, still = 3 + rate.dual * 5, rate.noise * total / (C - 0.3)

@@ -19,8 +19,9 @@ PICTURE, REPORT = "convergence.png", "report.html"
 
 def demo(
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Repetitions with fresh noise.")] = 5,
-    output: Annotated[Path | None, typer.Option(metavar="DIR", help="Where files go.",
-                                                show_default="demo, or demo-network")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where files go.", show_default="demo, or demo-network")
+    ] = None,
     network: Annotated[bool, typer.Option("--network", help="Five real nodes instead, one of them killed.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of the table.")] = False,
 ) -> None:

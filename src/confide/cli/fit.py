@@ -92,6 +92,7 @@ def fit(
 
 # --- what was asked for -----------------------------------------------------------------------------------------------
 
+
 def check_owner(schema: Schema, parties: int | None) -> None:
     """Either a column or --parties says whose a row is."""
     if schema.group is None and parties is None:
@@ -181,6 +182,7 @@ def open_budget(settings: Settings, budget: float | None) -> None:
 
 
 # --- what came out ----------------------------------------------------------------------------------------------------
+
 
 def document(model: Model, learned: Learned, rows: Rows, out: Path, run: Path | None, notes: list[str]
              ) -> dict[str, Any]:  # fmt: skip

@@ -152,6 +152,7 @@ def network_seconds(found: Forecast, latency: float) -> Any:
 
 # --- what came out ----------------------------------------------------------------------------------------------------
 
+
 def show(found: Forecast, settings: Settings, latency: float, plot: Path | None) -> None:
     """At most 80 columns a line but for paths, which stay whole."""
     from rich.console import Console

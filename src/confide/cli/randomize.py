@@ -91,8 +91,9 @@ def read_record(path: Path, schema: Schema) -> dict[str, Any]:
     from confide.problem.encode import encode
 
     try:
-        found = jsonlib.loads(sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8"),
-                               parse_constant=lambda _: None)  # NaN is missing
+        found = jsonlib.loads(
+            sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8"), parse_constant=lambda _: None
+        )  # NaN is missing
     except ValueError:
         raise ValueError(f"{path}: not JSON") from None
     if not isinstance(found, dict) or any(isinstance(v, dict | list) for v in found.values()):

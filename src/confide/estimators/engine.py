@@ -63,9 +63,7 @@ def calibrated(method: Algorithm, public: Public, mu: float, epsilon: float, del
     return method.calibrated(public, float(privacy.epsilon([Gaussian(mu, 1.0)], delta)), delta)
 
 
-def price(
-    phases: Sequence[tuple[Any, Public]], delta: float, secure: bool, not_covered: tuple[str, ...]
-) -> FitPrivacy:
+def price(phases: Sequence[tuple[Any, Public]], delta: float, secure: bool, not_covered: tuple[str, ...]) -> FitPrivacy:
     """The cost of these methods together, known before a row is read."""
     plain: list[Event] = []
     charged: list[Event] = []

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, LINK, NODE = "#22303c", "#a9b8c6", "#2f6f9f"
-MANY = 250   # agents beyond which the Kamada-Kawai layout takes seconds
+MANY = 250  # agents beyond which the Kamada-Kawai layout takes seconds
 
 
-def draw(graph: Graph, path: str | PathLike[str] | None, ax: Any, labels: Sequence[str] | None,
-         values: ArrayLike | None, title: str | None) -> Figure:
+def draw(
+    graph: Graph,
+    path: str | PathLike[str] | None,
+    ax: Any,
+    labels: Sequence[str] | None,
+    values: ArrayLike | None,
+    title: str | None,
+) -> Figure:
     """See Graph.draw."""
     try:
         from matplotlib.collections import LineCollection
@@ -39,17 +45,29 @@ def draw(graph: Graph, path: str | PathLike[str] | None, ax: Any, labels: Sequen
     if ax is None:
         ax = Figure(figsize=(5.6 if colour is None else 6.4, 5.4), layout="constrained").add_subplot()
     points = layout(graph)
-    radius = float(np.clip(55 * closest(points), 2.5, 13))   # in points; the picture is some 330 wide
-    ax.add_collection(LineCollection(list(points[graph.edges]), colors=LINK, zorder=1,
-                                     linewidths=np.clip(18 / np.sqrt(len(graph.edges)), 0.3, 1.5)))
-    nodes = ax.scatter(*points.T, s=(2 * radius) ** 2, zorder=2, edgecolors="white", linewidths=radius / 10,
-                       **({"color": NODE} if colour is None else {"c": colour, "cmap": "viridis"}))
+    radius = float(np.clip(55 * closest(points), 2.5, 13))  # in points; the picture is some 330 wide
+    ax.add_collection(
+        LineCollection(
+            list(points[graph.edges]),
+            colors=LINK,
+            zorder=1,
+            linewidths=np.clip(18 / np.sqrt(len(graph.edges)), 0.3, 1.5),
+        )
+    )
+    nodes = ax.scatter(
+        *points.T,
+        s=(2 * radius) ** 2,
+        zorder=2,
+        edgecolors="white",
+        linewidths=radius / 10,
+        **({"color": NODE} if colour is None else {"c": colour, "cmap": "viridis"}),
+    )
     if colour is not None:
         ax.figure.colorbar(nodes, ax=ax, shrink=0.7, pad=0.02).outline.set_visible(False)
         dark = nodes.to_rgba(colour)[:, :3] @ (0.299, 0.587, 0.114) < 0.55
     else:
         dark = np.ones(graph.size, dtype=bool)
-    if radius > 4 or labels is not None or graph.names is not None:   # else too small to read
+    if radius > 4 or labels is not None or graph.names is not None:  # else too small to read
         write(ax, graph, points, radius, labels, dark)
     ax.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
     ax.set_axis_off()
@@ -61,8 +79,14 @@ def draw(graph: Graph, path: str | PathLike[str] | None, ax: Any, labels: Sequen
     return figure
 
 
-def write(ax: Any, graph: Graph, points: NDArray[np.float64], radius: float, labels: Sequence[str] | None,
-          dark: NDArray[np.bool_]) -> None:
+def write(
+    ax: Any,
+    graph: Graph,
+    points: NDArray[np.float64],
+    radius: float,
+    labels: Sequence[str] | None,
+    dark: NDArray[np.bool_],
+) -> None:
     """A short label goes inside its node; any longer, and they stand beside, away from the links."""
     from matplotlib.patheffects import withStroke
 
@@ -71,17 +95,32 @@ def write(ax: Any, graph: Graph, points: NDArray[np.float64], radius: float, lab
     halo = withStroke(linewidth=2.5, foreground="white")
     for k, (label, point) in enumerate(zip(text, points, strict=True)):
         if inside:
-            ax.annotate(label, point, color="white" if dark[k] else INK, ha="center", va="center_baseline",
-                        fontsize=0.8 * radius, zorder=3)
+            ax.annotate(
+                label,
+                point,
+                color="white" if dark[k] else INK,
+                ha="center",
+                va="center_baseline",
+                fontsize=0.8 * radius,
+                zorder=3,
+            )
             continue
         away = point - points[graph.neighbours(k)]
         away = (away / np.linalg.norm(away, axis=1, keepdims=True)).sum(axis=0)
         # Between opposite links no side is free: below, as under any picture.
         x, y = away / np.linalg.norm(away) if np.linalg.norm(away) > 0.3 else (0.0, -1.0)
-        ax.annotate(label, point, (x * (radius + 3), y * (radius + 3)), textcoords="offset points",
-                    color=INK, fontsize=9, zorder=3, path_effects=[halo],
-                    ha="center" if abs(x) < 0.4 else "left" if x > 0 else "right",
-                    va="center" if abs(y) < 0.4 else "bottom" if y > 0 else "top")
+        ax.annotate(
+            label,
+            point,
+            (x * (radius + 3), y * (radius + 3)),
+            textcoords="offset points",
+            color=INK,
+            fontsize=9,
+            zorder=3,
+            path_effects=[halo],
+            ha="center" if abs(x) < 0.4 else "left" if x > 0 else "right",
+            va="center" if abs(y) < 0.4 else "bottom" if y > 0 else "top",
+        )
 
 
 def layout(graph: Graph) -> NDArray[np.float64]:
@@ -90,7 +129,7 @@ def layout(graph: Graph) -> NDArray[np.float64]:
 
     links = len(graph.edges)
     if links == graph.size * (graph.size - 1) // 2 or (links == graph.size and graph.degrees.max() == 2):
-        around = np.pi / 2 - 2 * np.pi * np.arange(graph.size) / graph.size   # clockwise from the top
+        around = np.pi / 2 - 2 * np.pi * np.arange(graph.size) / graph.size  # clockwise from the top
         order = np.argsort(walk(graph)) if links == graph.size else np.arange(graph.size)
         return np.column_stack([np.cos(around), np.sin(around)])[order]
     points = scaled(graph)
@@ -108,7 +147,7 @@ def scaled(graph: Graph) -> NDArray[np.float64]:
     square = shortest_path(graph.adjacency, unweighted=True) ** 2
     square -= square.mean(axis=0)
     size, axis = np.linalg.eigh(-(square - square.mean(axis=1, keepdims=True)) / 2)
-    apart = np.random.default_rng(0).normal(scale=0.1, size=(graph.size, 2))   # twins would share a point
+    apart = np.random.default_rng(0).normal(scale=0.1, size=(graph.size, 2))  # twins would share a point
     return np.asarray(axis[:, :-3:-1] * np.sqrt(np.maximum(size[:-3:-1], 0.0)) + apart)
 
 

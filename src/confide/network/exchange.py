@@ -19,23 +19,30 @@ from confide.network.graph import CSR, Graph
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-Uniform = Callable[[NDArray[np.int64], int, int], Floats]   # seeds, round, edges -> (seeds, edges)
+Uniform = Callable[[NDArray[np.int64], int, int], Floats]  # seeds, round, edges -> (seeds, edges)
 
 NONE_DOWN: Mask = np.zeros((0, 0), dtype=np.bool_)
 
 
 def _readonly(kind: types.Type, dimensions: int) -> types.Array:
-    return types.Array(kind, dimensions, "C", readonly=True)   # takes writable arrays too
+    return types.Array(kind, dimensions, "C", readonly=True)  # takes writable arrays too
 
 
 # Explicit signatures: one compilation for read-only and writable arrays alike.
-_INPUTS = (_readonly(int32, 1), _readonly(int32, 1), _readonly(float64, 1), _readonly(float64, 3),
-           _readonly(boolean, 2), float64[:, :, ::1])
+_INPUTS = (
+    _readonly(int32, 1),
+    _readonly(int32, 1),
+    _readonly(float64, 1),
+    _readonly(float64, 3),
+    _readonly(boolean, 2),
+    float64[:, :, ::1],
+)
 
 
 @njit(void(*_INPUTS, int64, int64), cache=True, nogil=True)
-def _receive(indptr: Ints, indices: Ints, weights: Floats, messages: Floats, down: Mask, received: Floats,
-             start: int, stop: int) -> None:
+def _receive(
+    indptr: Ints, indices: Ints, weights: Floats, messages: Floats, down: Mask, received: Floats, start: int, stop: int
+) -> None:
     """Rows start to stop of the flattened (seeds × agents)."""
     agents, width = messages.shape[1], messages.shape[2]
     lossy = down.shape[0] > 0
@@ -45,7 +52,7 @@ def _receive(indptr: Ints, indices: Ints, weights: Floats, messages: Floats, dow
         own[:] = 0.0
         for entry in range(indptr[k], indptr[k + 1]):
             l = indices[entry]
-            if lossy:   # its own message in place of the lost one; a branch on random bits would be slower
+            if lossy:  # its own message in place of the lost one; a branch on random bits would be slower
                 l += down[s, entry] * (k - l)
             w, sent = weights[entry], messages[s, l]
             for p in range(width):
@@ -77,11 +84,18 @@ def neighbour_sum(weights: CSR, messages: Floats, down: Mask | None = None) -> F
         raise ValueError(f"weights must be csr, {agents} × {agents}, got {weights.format} {weights.shape}")
     mask = NONE_DOWN if down is None else np.ascontiguousarray(down)
     if down is not None and (mask.shape != (seeds, weights.nnz) or mask.dtype != np.bool_):
-        raise ValueError(f"down must be a boolean array of shape {(seeds, weights.nnz)}, "
-                         f"got {mask.dtype} of shape {mask.shape}")
+        raise ValueError(
+            f"down must be a boolean array of shape {(seeds, weights.nnz)}, got {mask.dtype} of shape {mask.shape}"
+        )
     received = np.empty(messages.shape)
-    inputs = (weights.indptr.astype(np.int32, copy=False), weights.indices.astype(np.int32, copy=False),
-              np.ascontiguousarray(weights.data, dtype=np.float64), messages, mask, received)
+    inputs = (
+        weights.indptr.astype(np.int32, copy=False),
+        weights.indices.astype(np.int32, copy=False),
+        np.ascontiguousarray(weights.data, dtype=np.float64),
+        messages,
+        mask,
+        received,
+    )
     threads.run(_receive, seeds * agents, seeds * weights.nnz * (width + 8), *inputs)
     return received
 
@@ -111,15 +125,22 @@ class Links:
     The masks are for `weights`, by default the adjacency: any CSR matrix on these links and the diagonal.
     """
 
-    def __init__(self, graph: Graph, drop: float = 0.0, graphs: Sequence[Graph] | None = None, *,
-                 uniform: Uniform | None = None, weights: CSR | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        drop: float = 0.0,
+        graphs: Sequence[Graph] | None = None,
+        *,
+        uniform: Uniform | None = None,
+        weights: CSR | None = None,
+    ) -> None:
         self.graph, self.drop, self._uniform = graph, real("drop", drop, 1.0), uniform
         if self.drop and uniform is None:
             raise ValueError(f"drop={drop:g} needs a source of draws, uniform(seeds, round, edges), got None")
         if graphs is not None and Graph.union(graphs) != graph:
             raise ValueError(f"graph must be the union of graphs, {Graph.union(graphs)}, got {graph}")
-        links = _codes(graph.edges, graph.size)   # sorted, as the edges are
-        self._absent = [~np.isin(links, _codes(g.edges, graph.size)) for g in graphs or [graph]]   # each (E,)
+        links = _codes(graph.edges, graph.size)  # sorted, as the edges are
+        self._absent = [~np.isin(links, _codes(g.edges, graph.size)) for g in graphs or [graph]]  # each (E,)
         # (stored entries,): the number of the link; a diagonal entry has number E, a link that never fails.
         matrix = graph.adjacency if weights is None else weights
         if matrix.shape != (graph.size, graph.size):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-TRIES = 200   # draws before a random graph counts as too sparse to connect
+TRIES = 200  # draws before a random graph counts as too sparse to connect
 
 
 def ring(n: int) -> Ints:
@@ -56,16 +56,24 @@ def random(n: int, edges: int, seed: int) -> Ints:
 
 def erdos_renyi(n: int, p: float, seed: int) -> Ints:
     most, p = pairs(n), real("p", p, 1.0)
-    return connected(n, lambda rng: decode(rng.choice(most, size=rng.binomial(most, p), replace=False)),
-                     seed, f"p={p:g} is too small")
+    return connected(
+        n,
+        lambda rng: decode(rng.choice(most, size=rng.binomial(most, p), replace=False)),
+        seed,
+        f"p={p:g} is too small",
+    )
 
 
 def geometric(n: int, radius: float, seed: int) -> Ints:
     from scipy.spatial import KDTree
 
     n, radius = parties(n), real("radius", radius, np.inf)
-    return connected(n, lambda rng: KDTree(rng.random((n, 2))).query_pairs(radius, output_type="ndarray"),
-                     seed, f"radius={radius:g} is too small")
+    return connected(
+        n,
+        lambda rng: KDTree(rng.random((n, 2))).query_pairs(radius, output_type="ndarray"),
+        seed,
+        f"radius={radius:g} is too small",
+    )
 
 
 def small_world(n: int, neighbours: int, rewire: float, seed: int) -> Ints:
@@ -75,8 +83,12 @@ def small_world(n: int, neighbours: int, rewire: float, seed: int) -> Ints:
     if not 2 <= whole("neighbours", neighbours, 0) < parties(n) or neighbours % 2:
         raise ValueError(f"neighbours must be even, at least 2 and below the {n} agents, got {neighbours}")
     rewire = real("rewire", rewire, 1.0)
-    return connected(n, lambda rng: links(nx.watts_strogatz_graph(n, neighbours, rewire, seed=rng).edges()),
-                     seed, f"neighbours={neighbours} is too small")
+    return connected(
+        n,
+        lambda rng: links(nx.watts_strogatz_graph(n, neighbours, rewire, seed=rng).edges()),
+        seed,
+        f"neighbours={neighbours} is too small",
+    )
 
 
 def connected(n: int, draw: Callable[[np.random.Generator], Ints], seed: int, trouble: str) -> Ints:
@@ -105,7 +117,7 @@ def encode(edges: Ints) -> Ints:
 
 
 def decode(codes: Ints) -> Ints:
-    high = ((1 + np.sqrt(1 + 8 * codes)) / 2).astype(np.int64)   # exact while n < 10⁷
+    high = ((1 + np.sqrt(1 + 8 * codes)) / 2).astype(np.int64)  # exact while n < 10⁷
     return np.column_stack([codes - high * (high - 1) // 2, high])
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CSR = Any    # scipy.sparse.csr_array; SciPy ships no types
+CSR = Any  # scipy.sparse.csr_array; SciPy ships no types
 Floats = NDArray[np.float64]
 
 
@@ -30,14 +30,15 @@ class Graph:
     """A connected undirected graph. A link listed twice, or in both directions, is one link."""
 
     size: int
-    edges: Ints                             # (E, 2): i < j in each row, rows sorted, read-only
-    names: tuple[str, ...] | None = None    # of the agents, all different
+    edges: Ints  # (E, 2): i < j in each row, rows sorted, read-only
+    names: tuple[str, ...] | None = None  # of the agents, all different
 
     def __post_init__(self) -> None:
         size, edges = generators.parties(self.size), generators.links(self.edges)
         names = None if self.names is None else tuple(self.names)
-        if names is not None and not (len(names) == len(set(names)) == size
-                                      and all(isinstance(name, str) and name for name in names)):
+        if names is not None and not (
+            len(names) == len(set(names)) == size and all(isinstance(name, str) and name for name in names)
+        ):
             raise ValueError(f"names must be {size} different non-empty strings, got {few(names)}")
         for i, j in edges[((edges < 0) | (edges >= size)).any(axis=1)][:1]:
             raise ValueError(f"link ({i}, {j}) is out of range: the agents are 0 to {size - 1}")
@@ -45,7 +46,7 @@ class Graph:
             raise ValueError(f"link ({i}, {j}) is a self loop: a link joins two different agents")
         edges = np.unique(np.sort(edges, axis=1), axis=0)
         edges.setflags(write=False)
-        if size > 1_000_000 and len(edges) < size - 1:   # a mistyped agent must not cost gigabytes
+        if size > 1_000_000 and len(edges) < size - 1:  # a mistyped agent must not cost gigabytes
             raise ValueError(f"the graph is disconnected: {len(edges)} links cannot join {size} agents")
         if (component := generators.components(size, edges)).any():
             agents = names or range(size)
@@ -56,8 +57,9 @@ class Graph:
     # Constructors; the same seed gives the same graph.
 
     @classmethod
-    def from_edges(cls, edges: Iterable[Sequence[int]] | Ints, size: int | None = None,
-                   names: Sequence[str] | None = None) -> Graph:
+    def from_edges(
+        cls, edges: Iterable[Sequence[int]] | Ints, size: int | None = None, names: Sequence[str] | None = None
+    ) -> Graph:
         """Pairs of agents. Without `size`: as many agents as names, else up to the largest number."""
         pairs = generators.links(edges)
         if size is None:
@@ -72,8 +74,11 @@ class Graph:
         nodes = list(graph.nodes)
         numbered = set(nodes) == set(range(len(nodes)))
         agent = {node: node if numbered else k for k, node in enumerate(nodes)}
-        return cls(len(nodes), generators.links((agent[i], agent[j]) for i, j in graph.edges()),
-                   None if numbered else tuple(map(str, nodes)))
+        return cls(
+            len(nodes),
+            generators.links((agent[i], agent[j]) for i, j in graph.edges()),
+            None if numbered else tuple(map(str, nodes)),
+        )
 
     @classmethod
     def ring(cls, n: int) -> Graph:
@@ -167,7 +172,7 @@ class Graph:
     def _symmetric(self, links: Floats, diagonal: NDArray[Any] | None = None) -> CSR:
         from scipy.sparse import csr_array
 
-        i, j = self.edges.T.astype(np.int32)   # the index type of the kernels
+        i, j = self.edges.T.astype(np.int32)  # the index type of the kernels
         own = np.arange(0 if diagonal is None else self.size, dtype=np.int32)
         values = np.concatenate([links, links, own if diagonal is None else diagonal]).astype(np.float64)
         rows, columns = np.concatenate([i, j, own]), np.concatenate([j, i, own])
@@ -221,9 +226,14 @@ class Graph:
         graph.add_edges_from((label[i], label[j]) for i, j in self.edges.tolist())
         return graph
 
-    def draw(self, path: str | PathLike[str] | None = None, ax: Axes | None = None,
-             labels: Sequence[str] | None = None, values: ArrayLike | None = None,
-             title: str | None = None) -> Figure:
+    def draw(
+        self,
+        path: str | PathLike[str] | None = None,
+        ax: Axes | None = None,
+        labels: Sequence[str] | None = None,
+        values: ArrayLike | None = None,
+        title: str | None = None,
+    ) -> Figure:
         """Draw on `ax` or a new figure, coloured by one value per agent; save as .png, .svg or .pdf."""
         from confide.network.drawing import draw
 
@@ -239,7 +249,7 @@ class Graph:
         return self.size, self.edges.tobytes(), self.names
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Graph, (self.size, self.edges, self.names)   # copies are read-only too and carry no caches
+        return Graph, (self.size, self.edges, self.names)  # copies are read-only too and carry no caches
 
     def __repr__(self) -> str:
         return f"Graph({self.size} agents, {len(self.edges)} link{'s' * (len(self.edges) > 1)})"

@@ -53,14 +53,15 @@ from confide.privacy.mixtures import pure_delta, pure_epsilon
 
 # --- all agents ------------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class Total:
     """The composed cost of events of one kind; arrays have shape () or (agents,)."""
 
-    gaussian: Array     # Σ (sensitivity/scale)²; infinite where something is unbounded
-    zcdp: Array         # Σ ρ of the zCDP events alone
-    pure: Array         # every pure ε, (events,) or (events, agents)
-    radial: Array       # of the same events: αr, ln(1+x), width and rank, (events, [agents,] 4); see `mixtures`
+    gaussian: Array  # Σ (sensitivity/scale)²; infinite where something is unbounded
+    zcdp: Array  # Σ ρ of the zCDP events alone
+    pure: Array  # every pure ε, (events,) or (events, agents)
+    radial: Array  # of the same events: αr, ln(1+x), width and rank, (events, [agents,] 4); see `mixtures`
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Total:
@@ -81,18 +82,22 @@ class Total:
         if len(sizes) > 1:
             raise ValueError(f"events must describe equally many agents, given {sorted(sizes)}")
         shape = tuple(sizes)
-        stack = {name: np.array([np.broadcast_to(v, shape) for v in values]).reshape(len(values), *shape)
-                 for name, values in parts.items()}
+        stack = {
+            name: np.array([np.broadcast_to(v, shape) for v in values]).reshape(len(values), *shape)
+            for name, values in parts.items()
+        }
         radial = np.array([np.stack([np.broadcast_to(v, shape) for v in one], axis=-1) for one in shapes])
         radial = radial.reshape(len(shapes), *shape, 4)
         total = cls(stack["gaussian"].sum(axis=0), stack["zcdp"].sum(axis=0), stack["pure"], radial)
         if np.any((total.zcdp > 0) & (total.pure > 0).any(axis=0) & np.isfinite(total.gaussian)):
-            raise ValueError("zCDP and pure-ε events cannot be mixed: "
-                             "charge the pure ε as Gaussian(gaussian_equivalent(ε), 1)")
+            raise ValueError(
+                "zCDP and pure-ε events cannot be mixed: charge the pure ε as Gaussian(gaussian_equivalent(ε), 1)"
+            )
         return total
 
     def epsilon(self, delta: float) -> Number:
         """Smallest ε known for this δ, per agent."""
+
         def one(gaussian: float, zcdp: float, pure: Array, radial: Array) -> float:
             if not math.isfinite(gaussian + zcdp + pure.sum()):
                 return math.inf
@@ -101,10 +106,12 @@ class Total:
             if pure.size:
                 return pure_epsilon(math.sqrt(gaussian), pure, radial, delta)
             return gaussian_epsilon(math.sqrt(gaussian), delta)
+
         return self._each(one)
 
     def delta(self, epsilon: float) -> Number:
         """Smallest δ known for this ε, per agent."""
+
         def one(gaussian: float, zcdp: float, pure: Array, radial: Array) -> float:
             if not math.isfinite(gaussian + zcdp + pure.sum()):
                 return 1.0
@@ -113,18 +120,20 @@ class Total:
             if pure.size:
                 return pure_delta(math.sqrt(gaussian), pure, radial, epsilon)
             return math.exp(log_gaussian_delta(math.sqrt(gaussian), epsilon))
+
         return self._each(one)
 
     def _each(self, one: Callable[[float, float, Array, Array], float]) -> Number:
         """Apply a one-agent conversion to every agent, once per distinct total."""
         n, agents = len(self.pure), self.gaussian.size
         radial = np.moveaxis(self.radial.reshape(n, agents, 4), 1, 0).reshape(agents, 4 * n)
-        table = np.hstack([self.gaussian.reshape(agents, 1), self.zcdp.reshape(agents, 1),
-                           self.pure.reshape(n, agents).T, radial])
+        table = np.hstack(
+            [self.gaussian.reshape(agents, 1), self.zcdp.reshape(agents, 1), self.pure.reshape(n, agents).T, radial]
+        )
         rows, back = np.unique(table, axis=0, return_inverse=True)
         values = []
         for row in rows:
-            pure, shape = row[2:2 + n], row[2 + n:].reshape(n, 4)
+            pure, shape = row[2 : 2 + n], row[2 + n :].reshape(n, 4)
             values.append(one(float(row[0]), float(row[1]), pure[pure > 0], shape[pure > 0]))
         return np.array(values)[back.ravel()] if self.gaussian.ndim else float(values[0])
 
@@ -156,6 +165,7 @@ def _cost(event: Event) -> tuple[str, Number]:
 
 # --- the public questions --------------------------------------------------------------------------------
 
+
 def epsilon(events: Iterable[Event], delta: float) -> Number:
     """Total ε at `delta` in [0, 1): a float, or an array if any event has one value per agent."""
     if not 0 <= delta < 1:
@@ -174,7 +184,7 @@ def totals(events: Iterable[Event], delta: float) -> dict[Kind, Number]:
     """Total ε per kind (unit, adjacency, adversary), by first appearance; free events belong to none."""
     groups: dict[Kind, list[Event]] = {}
     for event in events:
-        _cost(event)              # an unknown event is an error here too
+        _cost(event)  # an unknown event is an error here too
         if not isinstance(event, Free):
             groups.setdefault(event.kind, []).append(event)
     return {kind: epsilon(group, delta) for kind, group in groups.items()}

@@ -69,7 +69,7 @@ def noise_shape(kind: str, rounds: int, **params: float) -> Array:
             if not 0 < decay <= 1:
                 raise ValueError(f"decay must be in (0, 1], given {decay}")
             scales = decay ** ((t - 1) / 2)
-            if scales[-1] < 1e-100:      # its inverse square would leave the doubles
+            if scales[-1] < 1e-100:  # its inverse square would leave the doubles
                 raise ValueError(f"decay {decay} leaves no noise after {rounds} rounds: take fewer")
             return scales
         case "inverse-sqrt":
@@ -80,8 +80,15 @@ def noise_shape(kind: str, rounds: int, **params: float) -> Array:
             return np.ones(rounds)
 
 
-def calibrate(epsilon: Number, delta: float, sensitivities: Any, shape: str = "constant",
-              *, rounds: int | None = None, **params: float) -> Array:
+def calibrate(
+    epsilon: Number,
+    delta: float,
+    sensitivities: Any,
+    shape: str = "constant",
+    *,
+    rounds: int | None = None,
+    **params: float,
+) -> Array:
     """Noise scales per round whose exact Gaussian total is (epsilon, delta), and never more.
 
     `sensitivities` has shape (rounds,) or (rounds, agents), or is one number together with `rounds`;
@@ -91,11 +98,12 @@ def calibrate(epsilon: Number, delta: float, sensitivities: Any, shape: str = "c
     mu = mu_for(epsilon, delta)
     steps = _sensitivities(sensitivities, rounds)
     if np.ndim(mu) and steps.shape[1:] != np.shape(mu):
-        raise ValueError(f"sensitivities must have shape (rounds, {np.size(mu)}), one column per budget, "
-                         f"given {steps.shape}")
+        raise ValueError(
+            f"sensitivities must have shape (rounds, {np.size(mu)}), one column per budget, given {steps.shape}"
+        )
     profile = noise_shape(shape, len(steps), **params).reshape(-1, *[1] * (steps.ndim - 1))
     if shape == "growing-budget":
-        profile = profile * steps     # μ_t = Δ_t/σ_t follows √t, whatever Δ_t is
+        profile = profile * steps  # μ_t = Δ_t/σ_t follows √t, whatever Δ_t is
     spent = np.divide(steps, profile, out=np.zeros_like(steps), where=profile > 0)
     scales: Array = np.sqrt(np.sum(spent**2, axis=0)) / mu * profile
     return scales
@@ -109,8 +117,10 @@ def _sensitivities(given: Any, rounds: int | None) -> Array:
     if steps.ndim == 0 and rounds is not None:
         steps = np.full(len(noise_shape("constant", rounds)), steps)
     if steps.ndim not in (1, 2) or steps.size == 0:
-        raise ValueError("sensitivities must have shape (rounds,) or (rounds, agents), or be one number "
-                         f"with rounds=, given shape {steps.shape}")
+        raise ValueError(
+            "sensitivities must have shape (rounds,) or (rounds, agents), or be one number "
+            f"with rounds=, given shape {steps.shape}"
+        )
     if rounds is not None and len(steps) != rounds:
         raise ValueError(f"rounds={rounds} does not match {len(steps)} rounds of sensitivities")
     wrong = steps[~((steps >= 0) & np.isfinite(steps))]

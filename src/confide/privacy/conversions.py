@@ -15,6 +15,7 @@ from confide.privacy.events import Number, checked
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _RTOL = 4 * np.finfo(float).eps
 
+
 def log_gaussian_delta(mu: float, epsilon: float) -> float:
     """ln δ(ε) of a μ-Gaussian-DP release."""
     if mu == 0:
@@ -29,13 +30,13 @@ def _log_delta(mu: float, a: float) -> float:
     μ the bracket is integrated, −m'(x) = 1 − x·m(x), rather than subtracted.
     """
     if a > 40:
-        return -a * a / 2         # Φ(−a) bounds δ by this; it is below the smallest double anyhow
+        return -a * a / 2  # Φ(−a) bounds δ by this; it is below the smallest double anyhow
     if mu < 1:
         x = a + mu * (1 + _NODES) / 2
         gap = float(_WEIGHTS @ (1 - x * _mills(x))) * mu / 2
     elif a > 0:
         gap = float(_mills(a) - _mills(a + mu))
-    else:                         # m(a) overflows for very negative a; δ itself is large
+    else:  # m(a) overflows for very negative a; δ itself is large
         return math.log(ndtr(-a) - math.exp(-a * a / 2) * _mills(a + mu) / math.sqrt(2 * math.pi))
     return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(gap)
 
@@ -51,8 +52,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     target = math.log(delta)
     if log_gaussian_delta(mu, 0.0) <= target:
         return 0.0
-    low = max(-mu / 2, -10.0)                             # ε = 0, or as far down as δ = 1 in doubles
-    high = math.sqrt(-2 * target)                         # there δ ≤ Φ(−√(2 ln 1/δ)) < the target
+    low = max(-mu / 2, -10.0)  # ε = 0, or as far down as δ = 1 in doubles
+    high = math.sqrt(-2 * target)  # there δ ≤ Φ(−√(2 ln 1/δ)) < the target
     a = _root(lambda a: _log_delta(mu, a) - target, low, high, 1e-17 * min(mu, 1.0))
     return mu * (mu / 2 + a)
 
@@ -61,7 +62,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     """Least ρ(1+x) − ln(1+1/x) + (ln 1/δ − ln(1+x))/x over orders 1+x, where ρx² + ln(1+x) = ln 1/δ."""
     if delta == 0:
         return math.inf
-    budget, rho = -math.log(delta), max(rho, 1e-200)      # a larger ρ is valid, and x² stays a double
+    budget, rho = -math.log(delta), max(rho, 1e-200)  # a larger ρ is valid, and x² stays a double
     x = _root(lambda x: rho * x * x + math.log1p(x) - budget, 0.0, 2 * math.sqrt(budget / rho))
     return max(0.0, rho * (1 + x) - math.log1p(1 / x) + (budget - math.log1p(x)) / x)
 
@@ -71,10 +72,11 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     def slope(u: float) -> float:
         return rho * (1 + 2 * math.exp(u)) - math.log1p(math.exp(-u)) - epsilon
+
     low, high = -690.0, min(690.0, max(0.0, math.log(epsilon + 1) - math.log(rho)))
     if slope(low) >= 0:
-        return 1.0                # ρ so large that nothing below δ = 1 is known
-    x = math.exp(_root(slope, low, high, 1e-15) if slope(high) > 0 else high)      # every order is valid
+        return 1.0  # ρ so large that nothing below δ = 1 is known
+    x = math.exp(_root(slope, low, high, 1e-15) if slope(high) > 0 else high)  # every order is valid
     return math.exp(min(0.0, x * ((1 + x) * rho - epsilon - math.log1p(1 / x)) - math.log1p(x)))
 
 

@@ -43,7 +43,7 @@ def checked(owner: str, name: str, value: Any, rule: str) -> Number:
     """`value` as a float or a read-only array over agents, or one line that says what is wrong with it."""
     try:
         array = np.array(value)
-    except ValueError:                        # ragged lists
+    except ValueError:  # ragged lists
         array = np.array("")
     if array.dtype.kind not in "fiu" or array.ndim > 1 or array.size == 0:
         raise ValueError(f"{owner}: {name} must be a number or one number per agent, given {value!r}")
@@ -65,7 +65,7 @@ class Event:
     adjacency: str = field(default="replace", kw_only=True)
     adversary: str = field(default="network", kw_only=True)
 
-    rules: ClassVar[dict[str, str]] = {}      # numeric field -> the rule it must satisfy
+    rules: ClassVar[dict[str, str]] = {}  # numeric field -> the rule it must satisfy
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -153,7 +153,7 @@ class RandomizedResponse(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.classes, int | np.integer) or self.classes < 2:      # True is 1: refused too
+        if not isinstance(self.classes, int | np.integer) or self.classes < 2:  # True is 1: refused too
             raise ValueError(f"RandomizedResponse: classes must be an integer from 2, given {self.classes!r}")
 
 
@@ -183,7 +183,9 @@ class ObjectivePerturbation(Event):
     width: int | None = None
     rank: int = 2
     rules: ClassVar[dict[str, str]] = {
-        "noise_rate": "finite and above 0", "shift": "at least 0", "curvature_ratio": "at least 0",
+        "noise_rate": "finite and above 0",
+        "shift": "at least 0",
+        "curvature_ratio": "at least 0",
     }
 
     def __post_init__(self) -> None:
@@ -210,5 +212,11 @@ class Unbounded(Event):
 
 
 EVENT_TYPES: tuple[type[Event], ...] = (
-    Gaussian, PureDP, ZCDP, RandomizedResponse, ObjectivePerturbation, Free, Unbounded,
+    Gaussian,
+    PureDP,
+    ZCDP,
+    RandomizedResponse,
+    ObjectivePerturbation,
+    Free,
+    Unbounded,
 )

@@ -7,10 +7,10 @@ from enum import StrEnum
 class Label(StrEnum):
     """What stands behind a claim."""
 
-    PROVEN = "proven"       # holds for every schema-valid data set: what the proof needs is enforced
-    ASSUMED = "assumed"     # as published; rests on something that is not enforced
-    REFUTED = "refuted"     # an audit contradicts it
-    NONE = "none"           # no claim; also every run with seeded noise
+    PROVEN = "proven"  # holds for every schema-valid data set: what the proof needs is enforced
+    ASSUMED = "assumed"  # as published; rests on something that is not enforced
+    REFUTED = "refuted"  # an audit contradicts it
+    NONE = "none"  # no claim; also every run with seeded noise
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from scipy.special import betaincinv, gammaincinv
 from confide.privacy.conversions import gaussian_epsilon, gaussian_equivalent, log_gaussian_delta
 from confide.privacy.events import Array
 
-_PLD_FLOOR = 1e-12      # FFT convolutions carry absolute errors: no δ below this is taken from them
-_PLD_POINTS = 2**18     # grid points: a second of work, and as fine as dp-accounting's default at μ = 1
-_CELLS = 600            # of the objective's loss, in either direction, apart from the tails
-_TAIL = 1e-12           # probability of the outermost cells
+_PLD_FLOOR = 1e-12  # FFT convolutions carry absolute errors: no δ below this is taken from them
+_PLD_POINTS = 2**18  # grid points: a second of work, and as fine as dp-accounting's default at μ = 1
+_CELLS = 600  # of the objective's loss, in either direction, apart from the tails
+_TAIL = 1e-12  # probability of the outermost cells
 
 
 def pure_epsilon(mu: float, pure: Array, radial: Array, delta: float) -> float:
@@ -81,16 +81,16 @@ def _loss_distribution(mu: float, pure: Array, radial: Array) -> Any:
         from dp_accounting.pld import privacy_loss_distribution as library
     except ImportError:
         if mu == 0:
-            return None           # pure ε alone keeps its closed forms, which are valid and only looser
+            return None  # pure ε alone keeps its closed forms, which are valid and only looser
         raise ImportError(
             "mixing Gaussian and pure-ε events needs dp-accounting: pip install confide[accounting]"
         ) from None
     span = mu * mu + 20 * mu + 2 * float(pure.sum())
     if span > 600:
-        return None               # e^loss leaves the doubles inside the library
+        return None  # e^loss leaves the doubles inside the library
     values, counts = np.unique(pure[~shaped], return_counts=True)
     step = max(1e-3 * min(float(pure.mean()), mu or math.inf), span / _PLD_POINTS)
-    if shaped.any():              # a loss of many sizes: every event's rounding adds up to at most a per mille
+    if shaped.any():  # a loss of many sizes: every event's rounding adds up to at most a per mille
         step = max(min(step, 0.001 * float(pure.sum()) / pure.size), span / _PLD_POINTS)
         step = 2.0 ** math.floor(math.log2(step))
     elif values.size == 1 and (mu == 0 or values[0] >= step):
@@ -101,7 +101,7 @@ def _loss_distribution(mu: float, pure: Array, radial: Array) -> Any:
         step = 2.0 ** math.floor(math.log2(step))
     parts = [] if mu == 0 else [library.from_gaussian_mechanism(1 / mu, value_discretization_interval=step)]
     for value, count in zip(values, counts, strict=True):
-        on_grid = math.ceil(value / step) * step          # rounding ε up keeps the bound valid
+        on_grid = math.ceil(value / step) * step  # rounding ε up keeps the bound valid
         part = library.from_privacy_parameters(common.DifferentialPrivacyParameters(on_grid, 0.0), step)
         parts.append(part.self_compose(int(count)))
     for (s, c, width, rank), count in zip(*np.unique(radial[shaped], axis=0, return_counts=True), strict=True):
@@ -117,7 +117,7 @@ def _objective_loss(s: float, c: float, width: float, rank: float, step: float) 
     """Probabilities of G + c rounded up to multiples of `step`; every cell counts as its worst corner."""
     tail = np.geomspace(_TAIL, 0.01, _CELLS // 6)
     edge = np.concatenate([[0.0], tail, np.linspace(0.01, 0.99, _CELLS)[1:-1], 1 - tail[::-1]])
-    low = gammaincinv(width, edge)                                  # ϱ at the lower end of its cell
+    low = gammaincinv(width, edge)  # ϱ at the lower end of its cell
     high = np.sqrt(betaincinv(rank / 2, (width - rank) / 2, np.append(edge[1:], 1.0)))  # b at the upper end
     mass = np.diff(np.append(edge, 1.0))
     rho, b = low[:, None], high[None, :]

@@ -32,9 +32,8 @@ class PublishedBound:
 
 # --- CDP-ADMM (Gauthier, Gratton, Venkategowda, Werner) ---------------------------------------------------
 
-def cdp_admm_corollary(
-    first_cost: float, decay: float, rounds: int, delta: float, *, clipped: bool
-) -> PublishedBound:
+
+def cdp_admm_corollary(first_cost: float, decay: float, rounds: int, delta: float, *, clipped: bool) -> PublishedBound:
     """Corollary: ε = φ + 2√(φ·ln 1/δ), φ = φ_1·(1−R^T)/(R^(T−1)−R^T), φ_1 the zCDP cost of the first round.
 
     Differs from the paper: its ρ^∞ is φ, and its ∞ is T.
@@ -72,6 +71,7 @@ def sqrt_rounds(iteration_epsilon: float, rounds: int, delta: float, *, clipped:
 
 # --- Recycled ADMM (Zhang, Khalili, Liu) ------------------------------------------------------------------
 
+
 def r_admm(
     loss_weight: float, rows: Number, curvature: float, strong_convexity: Any, noise_rate: Any
 ) -> PublishedBound:
@@ -87,8 +87,8 @@ def r_admm(
         raise ValueError("strong_convexity or noise_rate must have one value per round, given two scalars")
     if {h.ndim, rate.ndim} == {1, 2}:
         h, rate = (v if v.ndim == 2 else v[:, None] for v in (h, rate))
-    per_round = 1.4 * curvature / h + rate                          # (rounds,) or (rounds, agents)
-    claim = 2 * loss_weight / size * per_round.sum(axis=0)          # (32)
+    per_round = 1.4 * curvature / h + rate  # (rounds,) or (rounds, agents)
+    claim = 2 * loss_weight / size * per_round.sum(axis=0)  # (32)
     why = "valid for exact minimisers, but loose: ln(1+x) does for 2.8·x, x = c1·C/(B·h), whatever c1"
     return PublishedBound("R-ADMM, Theorem V.1", claim if np.ndim(claim) else float(claim), True, why)
 
@@ -102,16 +102,16 @@ _D_ZOA_WHY = "not supported: Lemma 2 bounds the inherent noise from above where 
 class DZOASetting:
     """What (17), (20) and (22) are made of, for one agent."""
 
-    gradient_bound: float           # c1
-    penalty: float                  # ρ
-    degree: int                     # |V_k|
-    rows: int                       # N_k
-    width: int                      # P
-    inner_rounds: int               # T
-    radius: float                   # R
-    step: float = 0.54              # α_0
-    constant: float = 0.5           # c, for normal directions
-    solution_norm: float = 0.0      # ‖β^c‖
+    gradient_bound: float  # c1
+    penalty: float  # ρ
+    degree: int  # |V_k|
+    rows: int  # N_k
+    width: int  # P
+    inner_rounds: int  # T
+    radius: float  # R
+    step: float = 0.54  # α_0
+    constant: float = 0.5  # c, for normal directions
+    solution_norm: float = 0.0  # ‖β^c‖
 
     def __post_init__(self) -> None:
         _positive(**{k: v for k, v in vars(self).items() if k != "solution_norm"})
@@ -161,6 +161,7 @@ def d_zoa_total(iteration_epsilon: float, rounds: int, delta: float) -> Publishe
 
 # --- FDP-ADMM ---------------------------------------------------------------------------------------------
 
+
 def fdp_admm(iteration_epsilon: float, rounds: int, delta: float, *, clipped: bool) -> PublishedBound:
     """Theorem 1 claims (ε, δ) for the algorithm; its proof covers one iteration."""
     return _compared("FDP-ADMM, Theorem 1", iteration_epsilon, iteration_epsilon, rounds, delta, clipped)
@@ -186,6 +187,7 @@ def _compared(
 
 
 # --- checks -----------------------------------------------------------------------------------------------
+
 
 def _positive(**values: Any) -> None:
     for name, value in values.items():

@@ -118,6 +118,7 @@ def append(db: Connection, table: str, **values: object) -> int:
 
 # --- questions, inside a transaction ----------------------------------------------------------------------------------
 
+
 def kind_text(kind: Kind) -> str:
     """A kind as a column holds it."""
     return json.dumps(list(kind), ensure_ascii=False)

@@ -60,6 +60,7 @@ def codes(fields: Any, allowed: tuple[str, ...], marks: frozenset[str]) -> tuple
 
 # --- Arrow arrays -----------------------------------------------------------------------------------------------------
 
+
 def _arrow_numbers(array: Any, marks: frozenset[str]) -> tuple[Array, Mask]:
     import pyarrow as pa
     import pyarrow.compute as pc

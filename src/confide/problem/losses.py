@@ -34,6 +34,7 @@ from confide.problem.margin import (
 
 Array = NDArray[np.float64]
 
+
 @dataclass(frozen=True)
 class Loss:
     """What an algorithm may ask of a loss. `slope_bound` and `curvature_bound` are what privacy proofs need."""

@@ -100,6 +100,7 @@ def _rule(column: Mapping[str, Any]) -> Any:
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
+
 def to_dict(schema: Schema) -> dict[str, Any]:
     """The canonical table: every field that means something, in a fixed order; numbers are floats."""
     label, invalid = schema.label, schema.invalid_label

@@ -82,9 +82,7 @@ class Shards:
         return cls._gather(X, y, member, tuple(str(k) for k in range(parties)), columns)
 
     @classmethod
-    def from_parts(
-        cls, parts: Sequence[tuple[Any, Any]], names: Sequence[str] | None = None
-    ) -> Shards:
+    def from_parts(cls, parts: Sequence[tuple[Any, Any]], names: Sequence[str] | None = None) -> Shards:
         """One (X, y) a party."""
         if not parts:
             raise ValueError("no parts: give one (X, y) a party")

@@ -87,9 +87,7 @@ def _gradient(
     """out = ∇ of the scaled loss plus linear + quad·β."""
     out[:] = 0.0
     none = np.empty(0)
-    add_gradients(
-        rows, y, w, q, none, start, stop, beta.reshape(m, -1), code, a, math.inf, out.reshape(m, -1)
-    )
+    add_gradients(rows, y, w, q, none, start, stop, beta.reshape(m, -1), code, a, math.inf, out.reshape(m, -1))
     for j in range(beta.size):
         out[j] = scale * out[j] + linear[j] + quad[j] * beta[j]
 

@@ -67,6 +67,7 @@ def places(path: Path, rows: Collection[int]) -> dict[int, str]:
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
+
 def _records(path: Path) -> Iterator[tuple[int, list[str] | None]]:
     """Every record, the header too, with the line it begins on; None for one that can't be read."""
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
@@ -140,6 +141,7 @@ def _plain_csv(path: Path, names: Sequence[str], rows: int, skip: int = 0) -> It
 
 
 # --- Parquet ----------------------------------------------------------------------------------------------------------
+
 
 def _parquet(path: Path) -> Any:
     try:
