@@ -4,7 +4,9 @@ BIN := .venv/bin
 BASE := .venv/.base
 STAMP := .venv/.installed
 
-.PHONY: demo demo-network test test-fast check bench reproductions docs pictures clean
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20
+
+.PHONY: demo demo-network test test-fast test-long test-pythons check bench reproductions docs pictures clean
 
 $(BASE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv || python3 -m venv .venv
@@ -21,20 +23,28 @@ demo: $(BASE)            ## the main job on generated data
 demo-network: $(BASE)    ## five real nodes on this machine, one of them killed and restarted
 	$(BIN)/confide demo --network
 
-test: $(STAMP)           ## everything
-	$(BIN)/pytest -n auto
+test: $(STAMP)           ## all but what takes long
+	$(PYTEST) -m "not long"
 
-test-fast: $(STAMP)      ## under five minutes, for daily work
-	$(BIN)/pytest -n auto -m "not slow"
+test-fast: $(STAMP)      ## under three minutes, for daily work
+	$(PYTEST) -m "not slow"
 
-check: $(STAMP)          ## lint and types
+test-long: $(STAMP)      ## whole reproductions, chaos, wheels, the site, browsers
+	$(PYTEST) -m long
+
+test-pythons: $(STAMP)   ## the suite's core on every other Python from 3.11 on that is found
+	.ci/pythons
+
+check: $(STAMP)          ## lint, format and types
 	$(BIN)/ruff check src tests benchmarks experiments docs
+	$(BIN)/ruff format --check --quiet src tests benchmarks experiments docs
 	$(BIN)/mypy
 
 reproductions: $(STAMP)  ## every figure and table of the papers, with verdicts: docs/reproductions/index.md
 	$(BIN)/confide reproduce --all --out docs/reproductions
 
 docs: $(STAMP)           ## the site, into site/; needs no network
+	$(BIN)/python docs/_site/rooms.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pictures: $(STAMP)       ## the pictures of README and of the site's first page: docs/pictures
@@ -44,4 +54,4 @@ bench: $(STAMP)          ## ratios, side by side in one run
 	$(BIN)/confide bench
 
 clean:
-	rm -rf .venv build dist demo demo-network site
+	rm -rf .venv .venv-pythons build dist demo demo-network site

@@ -1,4 +1,4 @@
-"""Rounds a second of real nodes on a ring of five with mutual TLS, beside a bare gRPC ping of the same size.
+"""Rounds a second of real nodes with mutual TLS: on a ring beside a bare TLS ping of the same size, and private sums.
 
     python benchmarks/node.py            a table
     python benchmarks/node.py --json     the same as JSON
@@ -6,6 +6,9 @@
 Both are five processes in which everyone asks both neighbours for so many doubles each round, over the same TLS. The
 ping answers at once from memory; a node computes, signs, syncs its journal to disk and waits for its neighbours. Noise
 is left out: it is no matter of the network, and what secure noise takes a round is printed beside it.
+
+Private sums are measured beside the same nodes running a peer method, in turn: on a complete graph, whose tree is one
+link deep, and on a path, whose tree is two. Their noise is seeded, and no ledger pays for either.
 """
 
 from __future__ import annotations
@@ -18,21 +21,22 @@ import socket
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import grpc
 import numpy as np
 
-from confide.network import peer, wire
+from confide.files.toml import dumps
+from confide.network import frames, wire
+from confide.network.channel import context, listener
 from confide.network.identity import Identity
 from confide.node import daemon
 from confide.node import federation as federations
-from confide.node.toml import dumps
 from confide.privacy.secure import SecureNoise
 
 NAMES = ("ash", "birch", "cedar", "doum", "elm")
-RECORD = 12  # what the journal adds to a frame
+RECORD = 16  # what the journal adds to a frame
 
 
 def neighbours(k: int) -> list[int]:
@@ -57,30 +61,34 @@ def ping_process(k: int, folder: str, size: int, rounds: int, ready: Any, out: A
     me, near, payload = everyone[k], [everyone[l] for l in neighbours(k)], bytes(8 * size)
 
     async def main() -> None:
-        async def answer(request: bytes, context: Any) -> bytes:
-            return payload
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(asyncio.CancelledError, ConnectionError):  # the others end first
+                while len(await reader.read(wire.REQUEST_SIZE)) == wire.REQUEST_SIZE:
+                    writer.write(payload)
 
-        server = grpc.aio.server(options=peer.SERVER)
-        handlers = {"Ping": grpc.unary_unary_rpc_method_handler(answer)}
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("Bare", handlers),))
-        roots = b"".join(other.card.pem for other in near)
-        server.add_secure_port(me.card.address, grpc.ssl_server_credentials([(me.secret, me.card.pem)], roots, True))
-        await server.start()
-        calls = []
+        tls = context(me, [other.card for other in near], server=True)
+        server = await asyncio.start_server(answer, *listener(me.card.address), ssl=tls)
+        await asyncio.to_thread(ready.wait, 120)
+        streams = []
         for other in near:
-            credentials = grpc.ssl_channel_credentials(other.card.pem, me.secret, me.card.pem)
-            options = (*peer.CLIENT, ("grpc.ssl_target_name_override", other.card.name))
-            calls.append(grpc.aio.secure_channel(other.card.address, credentials, options=options)
-                         .unary_unary("/Bare/Ping"))  # fmt: skip
-        question = wire.pack_request(bytes(32), 1)
-        await asyncio.gather(*(call(question, wait_for_ready=True) for call in calls))
+            tls = context(me, [other.card], server=False)
+            streams.append(await asyncio.open_connection(*listener(other.card.address), ssl=tls,
+                                                         server_hostname=other.card.name))  # fmt: skip
+
+        async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(wire.pack_request(bytes(32), 1))
+            await reader.readexactly(len(payload))
+
+        await asyncio.gather(*(ask(*stream) for stream in streams))
         await asyncio.to_thread(ready.wait, 120)
         began = time.perf_counter()
         for _ in range(rounds):
-            await asyncio.gather(*(call(question, wait_for_ready=True) for call in calls))
+            await asyncio.gather(*(ask(*stream) for stream in streams))
         out.put(rounds / (time.perf_counter() - began))
         await asyncio.to_thread(ready.wait, 120)  # others may still ask
-        await server.stop(0)
+        for _, writer in streams:
+            writer.close()
+        server.close()
 
     asyncio.run(main())
 
@@ -104,11 +112,20 @@ def ping(size: int, rounds: int) -> float:
 
 def node_process(folder: str, name: str) -> None:
     home = Path(folder) / name
-    daemon.run(home, Path(folder) / "federation.toml", home / "rows.npz", allow_unproven=True)
+    daemon.run(home, Path(folder) / "federation.toml", home / "rows.npz", allow_unproven=True, agree=True)
 
 
-def nodes(size: int, rounds: int) -> float:
+PEERS = {"name": "LinearizedADMM", "clip": 1.0}
+SUMS = {"name": "JointDescent", "noise": 0.01, "first": "gradient"}
+RING = [(k, (k + 1) % 5) for k in range(5)]
+PATH = RING[:4]
+COMPLETE = [(i, j) for i in range(5) for j in range(i)]
+
+
+def nodes(size: int, rounds: int, method: dict[str, Any] | None = None, links: list[tuple[int, int]] = RING) -> float:
     """Rounds a second of a whole run but its first tenth."""
+    method = method or PEERS
+    summed = method["name"] == SUMS["name"]
     with tempfile.TemporaryDirectory() as folder:
         identities = village(Path(folder))
         rng = np.random.default_rng(0)
@@ -119,17 +136,22 @@ def nodes(size: int, rounds: int) -> float:
             "format": federations.FORMAT, "name": "bench", "run": "0", "timeout": 120.0,
             "model": {"loss": {"name": "Logistic"}, "penalty": {"name": "L2", "strength": 0.1},
                       "weighting": "parties", "features": size, "row_norm": 1.0},
-            "algorithm": {"name": "LinearizedADMM", "rounds": rounds, "clip": 1.0},
-            "graph": {"edges": [[NAMES[k], NAMES[(k + 1) % 5]] for k in range(5)]},
+            "algorithm": {**method, "rounds": rounds},
+            "graph": {"edges": [[NAMES[i], NAMES[j]] for i, j in links]},
             "members": [{**one.card.to_json(), "rows": 4} for one in identities],
+            **({"test_noise_seed": 0, "budget": {"epsilon": 1e9, "delta": 1e-5}} if summed else {}),
         }  # fmt: skip
         file = Path(folder) / "federation.toml"
         file.write_text(dumps(document))
-        journal = daemon.run_folder(Path(folder) / NAMES[0], federations.load(file)) / "journal"
+        watched = NAMES[1 if summed else 0]  # a leaf of the complete graph's tree, or in the middle of the path's
+        journal = daemon.run_folder(Path(folder) / watched, federations.load(file)) / "journal"
         jobs = [CONTEXT.Process(target=node_process, args=(folder, name)) for name in NAMES]
         for job in jobs:
             job.start()
-        each = 3 * (wire.frame_size(size) + RECORD)  # the own frame and two neighbours'
+        degree = sum(1 in link for link in links)
+        each = (degree + 1) * (wire.frame_size(size, len(NAMES) - 1) + RECORD)  # the own frame and the neighbours'
+        if summed:  # up and down; in the middle of a path another pair
+            each = (2 if links == COMPLETE else 4) * (frames.frame_size(8 * size) + RECORD)
         first = at = 0.0
         done = start = 0
         while done < rounds - 1 and any(job.is_alive() for job in jobs):
@@ -159,9 +181,23 @@ def benchmark(size: int, rounds: int, repeats: int = 2) -> dict[str, object]:
     mine, reference = max(ours), max(bare)
     return {
         "benchmark": f"ring of five nodes, mutual TLS, {size:,} doubles", "rounds_per_second": mine,
-        "seconds": 1 / mine, "reference": "bare gRPC ping", "reference_rounds_per_second": reference,
+        "seconds": 1 / mine, "reference": "bare TLS ping", "reference_rounds_per_second": reference,
         "reference_seconds": 1 / reference, "ratio": mine / reference, "want": "at least half of the ping",
         "met": mine >= 0.5 * reference, "note": f"not in it: {secure_noise(size):.1f} ms a round for secure noise",
+    }  # fmt: skip
+
+
+def sums(size: int, rounds: int, links: list[tuple[int, int]], name: str, share: float,
+         repeats: int = 2) -> dict[str, object]:  # fmt: skip
+    """Private sums beside peers on the same graph, the best of alternating runs of each."""
+    pairs = [(nodes(size, rounds, SUMS, links), nodes(size, rounds, PEERS, links)) for _ in range(repeats)]
+    mine, peers = (max(rates) for rates in zip(*pairs, strict=True))
+    return {
+        "benchmark": f"private sums, five nodes, {name}, {size:,} numbers", "rounds_per_second": mine,
+        "seconds": 1 / mine, "reference": "a peer method on the same graph", "reference_rounds_per_second": peers,
+        "reference_seconds": 1 / peers, "ratio": mine / peers, "want": f"at least {share:.2g} of the peer method",
+        "met": mine >= share * peers,
+        "note": f"a frame has {frames.frame_size(8 * size):,} bytes, a vector {8 * size:,}; a party sends at most two",
     }  # fmt: skip
 
 
@@ -170,6 +206,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 def main() -> None:
     results = [benchmark(100, 1000), benchmark(10_000, 500)]
+    results += [sums(100, 1000, COMPLETE, "complete graph", 0.5), sums(100, 1000, PATH, "path", 0.25)]
     if "--json" in sys.argv:
         print(json.dumps(results, indent=2))
         return

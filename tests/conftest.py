@@ -1,9 +1,36 @@
-"""Reproduction data for the tests that want it: CONFIDE_DATA, or a folder beside the checkout."""
+"""Reproduction data for tests that want it (CONFIDE_DATA, or a folder beside the checkout); marks by division.py."""
 
 import os
 from pathlib import Path
+
+import pytest
+from division import LONG, LONG_SECONDS, SLOW, TOGETHER
+
+from confide.cli.compile import ALL, compiled
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips nine of its checks of estimators without it
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("CONFIDE_DATA", str(SHARED))
+HERE = Path(__file__).resolve().parent
+
+
+def pytest_sessionstart(session):
+    """Compile ahead of time, once for all workers: the first command on a machine would say that it does."""
+    if not hasattr(session.config, "workerinput"):
+        compiled(ALL)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        file = item.path.relative_to(HERE).as_posix()
+        names = {file, f"{file}::{getattr(item, 'originalname', item.name)}"}
+        slow = item.get_closest_marker("slow") is not None
+        if names & set(LONG) and (slow or not file.startswith("experiments/")):
+            item.add_marker(pytest.mark.long)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(LONG_SECONDS))
+        if not slow and (names & set(SLOW) or item.get_closest_marker("long")):
+            item.add_marker(pytest.mark.slow)
+        if file in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(file))

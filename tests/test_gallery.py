@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -41,6 +41,21 @@ def test_every_script_is_tested_and_listed():
     listed = set(re.findall(r"\((\w+)\.py\)", (FOLDER / "README.md").read_text()))
     tested = {name[5:] for name in globals() if name.startswith("test_")}
     assert len(names) >= 8 and names == listed and names <= tested
+
+
+def test_black_box_simulator(run):
+    """Nelder and Mead's optimum of the same simulator, on all rows, is the oracle."""
+    names, said, _ = run("black_box_simulator")
+    start, plain, private = names["rows"]
+    X, y, START = names["X"], names["y"], names["START"]
+
+    def mean(p):
+        return np.mean([names["error"](p - START, x, t) for x, t in zip(X, y, strict=True)])
+
+    best = minimize(mean, names["TRUE"], method="Nelder-Mead", options={"maxfev": 60}).fun
+    for _, *found, value, _ in (plain, private):
+        assert value == pytest.approx(mean(np.array(found))) and best <= value < best + 0.05 * (start[3] - best)
+    assert (plain[-1], private[-1]) == ("none", "assumed") and "1.600" in said
 
 
 def test_equal_budget(run):

@@ -19,8 +19,11 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 SECTIONS = {"methods": methods.navigation, "gallery": gallery.navigation, "reference": reference.navigation}
-ALONE = ("index.md", "privacy.md", "reproductions/index.md")  # sections of one page need no list of pages
+ALONE = ("index.md", "reproductions/index.md")  # sections of one page need no list of pages
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+FILES = re.compile(
+    r"\[([^\]]+)\]\(((?:\.\./(?:src|tests|experiments)|_site)/[^)\s]+)\)"
+)  # which have no page on the site
 
 
 def on_config(config: Any) -> Any:
@@ -49,6 +52,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     leads = {f"../src/confide/algorithms/{methods.module(kind)}.py": f"algorithms/{methods.slug(name)}"
              for name, kind in methods.kinds().items()}  # fmt: skip
     leads |= {f"../{name}": path for name, path in DOCUMENTS.items()}
+    leads |= {"docs/architecture.md": "architecture.md"}  # from a document that lies above docs
     leads |= {f"gallery/{script.name}": f"gallery/{script.stem}.md" for script in gallery.scripts()}
     leads |= {"../src/confide/algorithms": "algorithms/index.md", "gallery": "gallery/README.md"}
 
@@ -58,4 +62,5 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return match.group(0)
         return f"]({relpath(leads[path], str(here))}{match.group(2) or ''})"
 
-    return LINK.sub(lead, markdown)
+    markdown = LINK.sub(lead, markdown)
+    return FILES.sub(r"`\1`", markdown) if page.file.src_uri == "architecture.md" else markdown

@@ -54,30 +54,30 @@ loss = confide.losses.NoisyLabels(confide.losses.Logistic(), epsilon=1.0)
 problem = confide.Problem(shards, loss, confide.penalties.L2(0.1))
 """,
 }
-GAUSSIAN = "{name}(rounds=50, penalty=0.1, step=2.0, clip=0.5).calibrated({public}, epsilon=1.0, delta=1e-5)"
-OBJECTIVE = "{name}(rounds=30, penalty=0.1, release_noise=0.01).calibrated({public}, epsilon=4.0, delta=1e-5)"
+GAUSSIAN = "{name}(rounds=50, coupling=0.1, step=2.0, clip=0.5).calibrated({public}, epsilon=1.0, delta=1e-5)"
+OBJECTIVE = "{name}(rounds=30, coupling=0.1, release_noise=0.01).calibrated({public}, epsilon=4.0, delta=1e-5)"
 EXAMPLES = {
-    "ADMM": ("logistic", "{name}(rounds=50, penalty=0.1)"),
-    "LinearizedADMM": ("logistic", "{name}(rounds=200, penalty=0.1, step=2.0)"),
+    "ADMM": ("logistic", "{name}(rounds=50, coupling=0.1)"),
+    "LinearizedADMM": ("logistic", "{name}(rounds=200, coupling=0.1, step=2.0)"),
     "CDPADMM": ("logistic", GAUSSIAN), "DDPADMM": ("logistic", GAUSSIAN),
-    "DPADMM": ("logistic", GAUSSIAN.replace("penalty=0.1, step=2.0", "penalty=0.2, step=2.0")),
-    "DPSGD": ("logistic", GAUSSIAN.replace("penalty=0.1, ", "")),
+    "DPADMM": ("logistic", GAUSSIAN.replace("coupling=0.1, step=2.0", "coupling=0.2, step=2.0")),
+    "DPSGD": ("logistic", GAUSSIAN.replace("coupling=0.1, ", "")),
     "RADMM": ("logistic", OBJECTIVE), "MRADMM": ("logistic", OBJECTIVE), "DVP": ("logistic", OBJECTIVE),
-    "MADMM": ("logistic", OBJECTIVE.replace("penalty=0.1,", "penalty=0.1, dual_step=0.1,")),
-    "PVP": ("logistic", "{name}(rounds=30, penalty=0.1).calibrated({public}, epsilon=1.0, delta=1e-5)"),
-    "FADMM": ("quantile", "{name}(rounds=100, penalty=0.3)"),
+    "MADMM": ("logistic", OBJECTIVE.replace("coupling=0.1,", "coupling=0.1, dual_step=0.1,")),
+    "PVP": ("logistic", "{name}(rounds=30, coupling=0.1).calibrated({public}, epsilon=1.0, delta=1e-5)"),
+    "FADMM": ("quantile", "{name}(rounds=100, coupling=0.3)"),
     "FDPADMM": (
         "quantile",
-        "{name}(rounds=100, penalty=0.3, step=3.0, clip=1.0).calibrated({public}, epsilon=1.0, delta=1e-5)",
+        "{name}(rounds=100, coupling=0.3, step=3.0, clip=1.0).calibrated({public}, epsilon=1.0, delta=1e-5)",
     ),
-    "DZOA": ("squared", "{name}(rounds=20, penalty=0.2, step=2.0, inner_steps=20)"),
+    "DZOA": ("squared", "{name}(rounds=20, coupling=0.2, step=2.0, inner_steps=20)"),
     "PrivateZeroth": (
         "squared",
-        "{name}(rounds=50, penalty=0.2, step=0.2, directions=5, clip=2.0).calibrated({public}, 4.0, 1e-5)",
+        "{name}(rounds=50, coupling=0.2, step=0.2, directions=5, clip=2.0).calibrated({public}, 4.0, 1e-5)",
     ),
     "ORZO": ("squared", "{name}(rounds=500, step=2.0)"), "ZOOADMM": ("squared", "{name}(rounds=500, step=2.0)"),
-    "PDML": ("labels", "{name}(rounds=30, penalty=0.1, objective_noise=0.5, noise=0.1)"),
-    "PrivatePDML": ("labels", "{name}(rounds=50, penalty=0.1).calibrated({public}, epsilon=1.0, delta=1e-5)"),
+    "PDML": ("labels", "{name}(rounds=30, coupling=0.1, objective_noise=0.5, noise=0.1)"),
+    "PrivatePDML": ("labels", "{name}(rounds=50, coupling=0.1).calibrated({public}, epsilon=1.0, delta=1e-5)"),
     "SecondMoment": ("squared", "{name}(norm=2.0).calibrated({public}, epsilon=1.0, delta=1e-5)"),
 }  # fmt: skip
 
@@ -128,7 +128,7 @@ def facts(kind: type[Algorithm]) -> str:
 
 
 def parameters(kind: type[Algorithm]) -> str:
-    """Every public parameter with its default; one number, or one an agent where the type allows it."""
+    """Every public parameter with its default; one number, or one per agent where the type allows it."""
     rows = ["| parameter | default | may differ by agent |", "|---|---|---|"]
     for field in fields(kind):
         default = "required" if field.default is MISSING else f"`{field.default!r}`"

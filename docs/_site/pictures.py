@@ -23,8 +23,9 @@ WIDTH = 1200  # pixels; all that a page shows
 def main() -> None:
     import gallery
 
-    from confide import demo, report
+    from confide import report
     from confide.cli.picture import picture
+    from confide.demo import simulated as demo
     from confide.report.subject import Subject
 
     FOLDER.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The API reference: one page a module of public names, in the order the package lists them."""
+"""The API reference: one page per module of public names, in the order the package lists them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ import griffe
 import confide
 
 ESTIMATORS = [name for name in confide.__all__ if name.startswith("Private") or name == "FunctionalQuantileRegressor"]
-CORE = ["Shards", "Problem", "Public", "Graph", "simulate", "Run", "load_run"]
+CORE = [name for name in confide.__all__ if callable(getattr(confide, name)) and name not in ESTIMATORS]
 MODULES = {  # page -> (title, module, names; None: what the module itself lists)
     "core": ("Problems, networks, runs", "confide", CORE),
     "estimators": ("Estimators", "confide", ESTIMATORS),
     "losses": ("Losses", "confide.problem.losses", None),
     "penalties": ("Penalties", "confide.problem.penalties", None),
-    "algorithms": ("The contract of a method", "confide.algorithms.base", ["Algorithm", "GaussianMethod", "Schedule"]),
-    "metrics": ("Metrics", "confide.metrics", None),
+    "algorithms": (
+        "The contract of a method",
+        "confide.algorithms",
+        ["Algorithm", "GaussianMethod", "GaussianRelease", "Ask", "Schedule"],
+    ),
+    "metrics": ("Metrics", "confide.runs.metrics", None),
     "privacy": ("Privacy", "confide.privacy", None),
     "ledger": ("Ledger", "confide.privacy.ledger", ["Ledger", "BudgetExceeded"]),
     "secure": ("Secure noise and responses", "confide.privacy.secure", ["SecureNoise", "charge"]),
     "audit": ("Audit", "confide.audit", None),
-    "datasets": ("Data sets", "confide.datasets", ["load_adult", "load_raetsch", "load_tecator"]),
-    "theory": ("The papers' theorems", "confide.theory", None),
+    "datasets": ("Data sets", "confide.papers.datasets", ["load_adult", "load_raetsch", "load_tecator"]),
+    "testing": ("Testing a method", "confide.testing", None),
+    "errors": ("Errors", "confide.errors", ["ConfideError", "WrongType", "Diverged", "MissingExtra"]),
+    "theory": ("The papers' theorems", "confide.papers.theory", None),
 }
 
 

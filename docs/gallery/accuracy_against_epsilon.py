@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import confide
-from confide.data import cohort
-from confide.demo import by_itself, learn
+from confide.demo.cohort import cohort
+from confide.demo.simulated import learn
 
 hospitals = cohort(seed=1, patients=8000)
 problem, graph = learn(hospitals.shards), confide.Graph.ring(5)
-method = confide.algorithms.CDPADMM(rounds=100, penalty=0.004, step=15, clip=1.0, noise_decay=0.97)
+method = confide.algorithms.CDPADMM(rounds=100, coupling=0.004, step=15, clip=1.0, noise_decay=0.97)
 epsilons = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
 accuracy = []
 for epsilon in epsilons:
@@ -28,7 +28,7 @@ def without_privacy(one):
 
 
 together = without_privacy(problem)
-alone = np.mean([without_privacy(learn(by_itself(hospitals.shards, k))) for k in range(5)])
+alone = np.mean([without_privacy(learn(hospitals.shards.halves(k))) for k in range(5)])
 
 figure = Figure(figsize=(7, 4), layout="constrained")
 ax = figure.subplots()

@@ -5,7 +5,7 @@ Here each method gets the least noise whose exact total over its own rounds is Î
 """
 
 import confide
-from confide.data import cohort
+from confide.demo.cohort import cohort
 
 hospitals = cohort(seed=1, patients=8000)
 problem = confide.Problem(
@@ -15,11 +15,11 @@ graph = confide.Graph.ring(5)
 public = problem.public(graph)
 A = confide.algorithms
 methods = [
-    A.CDPADMM(rounds=100, penalty=0.004, step=15, clip=1.0, noise_decay=0.97),
-    A.DDPADMM(rounds=100, penalty=0.004, step=15, clip=1.0),
+    A.CDPADMM(rounds=100, coupling=0.004, step=15, clip=1.0, noise_decay=0.97),
+    A.DDPADMM(rounds=100, coupling=0.004, step=15, clip=1.0),
     A.DPSGD(rounds=100, step=15, step_decay=0.1, clip=1.0),
-    A.PVP(rounds=30, penalty=0.006),
-    A.RADMM(rounds=30, penalty=0.006, damping=0.01, release_noise=0.05),
+    A.PVP(rounds=30, coupling=0.006),
+    A.RADMM(rounds=30, coupling=0.006, damping=0.01, release_noise=0.05),
 ]
 results = {}
 print("method     rounds  accuracy       Îµ     guarantee")

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 import confide
-from confide.data import cohort
+from confide.demo.cohort import cohort
 from confide.privacy.ledger import BudgetExceeded, Ledger
 
 hospitals = cohort(seed=1, patients=4000)

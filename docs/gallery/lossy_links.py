@@ -13,8 +13,8 @@ X = rng.normal(size=(600, 4))
 y = X @ [1.0, 0.0, -1.0, 0.5] + 0.3 * rng.normal(size=600)
 problem = confide.Problem(confide.Shards.split(X, y, parties=6), confide.losses.Squared(), confide.penalties.L2(0.1))
 graph = confide.Graph.ring(6)
-quiet = confide.algorithms.LinearizedADMM(rounds=300, penalty=0.3, step=0.5)
-private = confide.algorithms.CDPADMM(rounds=60, penalty=0.3, step=0.5, clip=1.0)
+quiet = confide.algorithms.LinearizedADMM(rounds=300, coupling=0.3, step=0.5)
+private = confide.algorithms.CDPADMM(rounds=60, coupling=0.3, step=0.5, clip=1.0)
 private = private.calibrated(problem.public(graph), epsilon=2.0, delta=1e-5)
 
 final, rounds, spent = {}, {}, {}

@@ -17,7 +17,9 @@ y = 50 + 30 * X[:, 0] - 10 * X[:, 1] + 5 * rng.normal(size=2000)
 ledger = Ledger("ledger.sqlite")
 ledger.open_population("ward-7", epsilon=3.0, delta=1e-5)
 
-model = confide.PrivateRidge(epsilon=1.0, target_range=(0, 100), ledger=ledger, population="ward-7", rounds=20)
+model = confide.PrivateRidge(
+    epsilon=1.0, target_range=(0, 100), row_norm=1.0, ledger=ledger, population="ward-7", rounds=20
+)
 search = GridSearchCV(model, {"penalty_strength": [0.0, 1.0]}, cv=2).fit(X, y)
 print(f"chosen: penalty_strength={search.best_params_['penalty_strength']:g}")
 print(f"the final fit alone: ε={search.best_estimator_.privacy_.spent:.3f}")

@@ -22,7 +22,7 @@ ax = figure.subplots()
 results = {}
 for epsilon, colour in ((0.2, "#56B4E9"), (1.0, "#0072B2"), (5.0, "#009E73")):
     model = confide.FunctionalQuantileRegressor(
-        quantile=0.9, grid=grid, n_basis=3, row_norm=1.5, epsilon=epsilon, random_state=0
+        quantile=0.9, grid=grid, n_basis=3, row_norm=1.5, target_range=(-1, 1), epsilon=epsilon, random_state=0
     ).fit(curves, y)
     below = np.mean(y <= model.predict(curves))
     distance = np.max(np.abs(model.coefficient_function_ - truth))

@@ -22,7 +22,7 @@ rounds = {}
 print("graph      links  spectral gap  rounds to 1e-6")
 for name, graph in graphs.items():
     pull = 6.0 / graph.degrees.sum()  # the same total for every graph: many links pull each less
-    method = confide.algorithms.LinearizedADMM(rounds=400, penalty=pull, step=0.5)
+    method = confide.algorithms.LinearizedADMM(rounds=400, coupling=pull, step=0.5)
     run = confide.simulate(problem, graph, method)
     error = run.history["error"][:, 0]
     rounds[name] = int(np.argmax(error < 1e-6)) + 1 if error.min() < 1e-6 else None

@@ -16,7 +16,7 @@ graph = confide.Graph.ring(5)
 A = confide.algorithms
 methods = {
     "DPSGD": A.DPSGD(rounds=300, step=10, step_decay=0.0, clip=1.0),
-    "CDPADMM": A.CDPADMM(rounds=300, penalty=0.02, step=10, clip=1.0, noise_decay=0.985),
+    "CDPADMM": A.CDPADMM(rounds=300, coupling=0.02, step=10, clip=1.0, noise_decay=0.985),
 }
 error = {}
 print("split   method    error, no noise   error at ε=1")

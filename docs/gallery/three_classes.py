@@ -25,7 +25,9 @@ free = LogisticRegression().fit(X, y).score(test_X, test_y)
 print(f"scikit-learn on pooled rows, not private: {free:.3f}")
 scores = {}
 for epsilon in (0.5, 2.0, 8.0):
-    model = confide.PrivateLogisticRegression(epsilon=epsilon, classes=["care", "home", "ward"], random_state=0)
+    model = confide.PrivateLogisticRegression(
+        epsilon=epsilon, classes=["care", "home", "ward"], row_norm=1.0, random_state=0
+    )
     model.fit(X, y, groups=hospital)
     scores[epsilon] = model.score(test_X, test_y)
     print(f"three hospitals, total ε={epsilon:g}: {scores[epsilon]:.3f}")

@@ -23,7 +23,7 @@ shards = confide.Shards.from_groups(X, reported, np.arange(people) % 4, {"epsilo
 loss = confide.losses.NoisyLabels(confide.losses.Logistic(), epsilon_min=0.5)
 problem = confide.Problem(shards, loss, confide.penalties.L2(0.02))
 graph = confide.Graph.complete(4)
-method = confide.algorithms.PrivatePDML(rounds=60, penalty=0.1).calibrated(problem.public(graph), 2.0, 1e-5)
+method = confide.algorithms.PrivatePDML(rounds=60, coupling=0.1).calibrated(problem.public(graph), 2.0, 1e-5)
 run = confide.simulate(problem, graph, method, seeds=range(5))
 angle = run.model / np.linalg.norm(run.model, axis=1, keepdims=True)
 truth = np.array([2.0, -1.0]) / np.sqrt(5)

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import confide
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from ._draw import COLOURS, band
 from ._setting import DELTA, ROUNDS, method, problem

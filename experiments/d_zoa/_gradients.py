@@ -12,9 +12,9 @@ from scipy import stats
 
 from confide.algorithms import zeroth
 from confide.algorithms.base import Consensus
+from confide.papers.reproduce import Finding, Results, shape
 from confide.privacy.noise import SimulatedNoise
-from confide.reproduce import Finding, Results, shape
-from confide.simulation import Driver
+from confide.runs.driver import Driver
 
 from ._setting import DELTA, EPSILONS, FEATURES, NETWORK, SMOOTHING, d_zoa, problem
 

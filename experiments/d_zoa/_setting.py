@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import confide
 from confide.algorithms import ADMM, DPADMM, DPSGD, DVP, DZOA, PVP, Algorithm
-from confide.metrics import Metric, Snapshot
+from confide.papers.reproduce import Results
 from confide.privacy import published
-from confide.reproduce import Results
+from confide.runs.metrics import Metric, Snapshot
 
 from ._tuned import TUNED
 
@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 # Section VI. R and L are not printed; only R/L enters the method, and 0.4 converges at every ε used.
 AGENTS, ROWS, FEATURES, ROUNDS, INNER = 5, 20, 10, 200, 100
-PENALTY, STRENGTH, BOUND, DELTA = 4.0, 1.0, 1.0, 1e-3
+COUPLING, STRENGTH, BOUND, DELTA = 4.0, 1.0, 1.0, 1e-3
 STEP, RADIUS, LIPSCHITZ, SMOOTHING = 0.54, 1.0, 2.5, 1.0
 EPSILONS = (0.15, 0.95)
 NETWORK = confide.Graph.from_edges([(0, 1), (0, 3), (1, 2), (2, 3), (3, 4)])
@@ -68,7 +68,7 @@ def mean_square(penalty: str, rows: int) -> float:
 def setting(agent: int, solution: float) -> published.DZOASetting:
     """What (17), (20) and (22) are made of at this agent; `solution` is ‖β^c‖."""
     degree = int(NETWORK.degrees[agent])
-    return published.DZOASetting(BOUND, PENALTY, degree, ROWS, FEATURES, INNER, RADIUS, STEP, 0.5, solution)
+    return published.DZOASetting(BOUND, COUPLING, degree, ROWS, FEATURES, INNER, RADIUS, STEP, 0.5, solution)
 
 
 def directions(task: confide.Problem, epsilon: float, delta: float) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ def directions(task: confide.Problem, epsilon: float, delta: float) -> tuple[int
 def d_zoa(task: confide.Problem, epsilon: float, delta: float = DELTA, rounds: int = ROUNDS) -> DZOA:
     """The method as simulated."""
     return DZOA(
-        rounds=rounds, penalty=PENALTY, inner_steps=INNER, directions=directions(task, epsilon, delta), step=STEP,
+        rounds=rounds, coupling=COUPLING, inner_steps=INNER, directions=directions(task, epsilon, delta), step=STEP,
         radius=RADIUS, lipschitz=LIPSCHITZ, smoothing=SMOOTHING,
     )  # fmt: skip
 
@@ -93,13 +93,13 @@ def multiple(epsilon: float, delta: float) -> float:
 def baseline(name: str, epsilon: float, delta: float, **tuned: float) -> Algorithm:
     """A baseline with noise for (ε, δ) in every iteration, under the paper's c1 = 1, which nothing enforces."""
     m, shift = multiple(epsilon, delta), 2 * BOUND / ROWS  # how far an agent's gradient moves
-    common: dict[str, Any] = {"rounds": ROUNDS}
+    common: dict[str, Any] = {"rounds": ROUNDS, "ball": math.inf}
     if name == "DPSGD":
         return DPSGD(**common, assumed_bound=BOUND, noise=m * shift, **tuned)
     if name == "DP-ADMM":
-        return DPADMM(**common, assumed_bound=BOUND, noise=m, **tuned)
+        return DPADMM(**common, assumed_bound=BOUND, noise=m * shift, **tuned)
     if name == "PVP":
-        h = 2 * tuned["penalty"] * NETWORK.degrees + 2 * STRENGTH / AGENTS  # strong convexity of the argmin
+        h = 2 * tuned["coupling"] * NETWORK.degrees + 2 * STRENGTH / AGENTS  # strong convexity of the argmin
         return PVP(**common, assumed_bound=BOUND, noise=m * shift / h, **tuned)
     return DVP(**common, noise=m * shift, **tuned)
 
@@ -119,7 +119,7 @@ def chunks(trials: int, first: int, size: int) -> list[list[int]]:
 def chosen(name: str, penalty: str, task: confide.Problem, epsilon: float, delta: float) -> Algorithm:
     """Any method by its name; "ADMM" is the exact one without noise, at D-ZOA's ρ."""
     if name == "ADMM":
-        return ADMM(rounds=ROUNDS, penalty=PENALTY)
+        return ADMM(rounds=ROUNDS, coupling=COUPLING)
     return d_zoa(task, epsilon, delta) if name == "D-ZOA" else tuned(name, penalty, epsilon, delta)
 
 

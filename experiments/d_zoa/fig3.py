@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from confide.reproduce import Trials
+from confide.papers.reproduce import Trials
 
 from . import _gradients
 from ._gradients import draw, findings, measure, table

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from confide.reproduce import Trials
+from confide.papers.reproduce import Trials
 
 from . import _convergence
 from ._convergence import draw, findings, measure, table

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 import confide
 from confide.algorithms import PrivateZeroth
+from confide.papers.reproduce import Finding, Results, Trials, own
 from confide.privacy import published
-from confide.reproduce import Finding, Results, Trials, shape
 
 from ._draw import COLOURS, ERROR
 from ._setting import AGENTS, DELTA, EPSILONS, NETWORK, ROUNDS, chunks, normalised, problem, trial_errors
@@ -30,7 +30,7 @@ data = ()
 
 PENALISED, ROWS, SEARCHED, SEEDS = "ridge", (20, 200, 2000), (1000, 1001), 4
 GRID = [
-    {"rounds": r, "directions": 20, "step": s, "penalty": p, "clip": c}
+    {"rounds": r, "directions": 20, "step": s, "coupling": p, "clip": c}
     for r, s, p, c in product((20, 100), (0.1, 0.3, 1.0), (0.3, 1.0), (0.3, 1.0))
 ]  # fmt: skip
 CHOSEN = {0.15: {20: 6, 200: 19, 2000: 23}, 0.95: {20: 7, 200: 23, 2000: 23}}  # ε -> rows -> place in GRID
@@ -97,15 +97,15 @@ def findings(results: Results) -> list[Finding]:
     for e in EPSILONS:
         exact = max(v["exact"] for _, v in results.where(what="error", method="PrivateZeroth", epsilon=e))
         mine = {n: mean(results, "PrivateZeroth", e, n) for n in ROWS}
-        out.append(shape(f"PrivateZeroth's exact total is at most ε̄={total(e):.4g}", "not in the paper",
+        out.append(own(f"PrivateZeroth's exact total is at most ε̄={total(e):.4g}",
                          f"{exact:.4g}, proven", exact <= total(e), why="calibration"))  # fmt: skip
-        out.append(shape(f"ε̄={total(e):.3g}: a proof costs accuracy at 20 rows an agent, and less with more rows",
-                         "not in the paper", f"D-ZOA (refuted) {mean(results, 'D-ZOA', e, 20):.2g}; PrivateZeroth "
+        out.append(own(f"ε̄={total(e):.3g}: a proof costs accuracy at 20 rows an agent, and less with more rows",
+                         f"D-ZOA (refuted) {mean(results, 'D-ZOA', e, 20):.2g}; PrivateZeroth "
                          + ", ".join(f"{v:.2g} at {n:,} rows" for n, v in mine.items()),
                          mine[2000] < mine[200] < mine[20], why="see the table"))  # fmt: skip
     worst = max(float(v["error"][CHOSEN[t["epsilon"]][t["rows"]]] / np.min(v["error"]))
                 for t, v in results.where(what="grid"))  # fmt: skip
-    out.append(shape("the parameters used are the grid's best, or as good", "not in the paper",
+    out.append(own("the parameters used are the grid's best, or as good",
                      f"error at most {worst:.2f} times the grid's least", worst < 1.1, why="see GRID"))  # fmt: skip
     return out
 

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import confide
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from ._setting import DELTA, METHODS, NETWORK, ROUNDS, baseline, problem
 from ._tuned import GRID, TUNED

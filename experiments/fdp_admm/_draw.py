@@ -6,33 +6,34 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.figure import Figure
 
-from confide.reproduce import Results
+from confide.papers.reproduce import Results
 
 from ._published import DELTAS, EPSILONS
 from ._series import BY_DELTA, BY_EPSILON, NONE
 from ._setting import DESIGNS, ROUNDS
-from ._tables import column, errors
+from ._tables import WRITTEN, column, errors
 
 
 def table(results: Results, which: int) -> Figure:
-    """MISE against ε for each δ at τ=.5: published crosses, measured lines with their range, for both designs."""
-    figure = Figure(figsize=(9, 4.2))
-    axes = figure.subplots(1, 2, sharey=True)
-    printed = column(which, 0.5)
-    for axis, design in zip(axes, DESIGNS, strict=True):
-        values = errors(results, design, 0.5)
-        for j in range(len(DELTAS)):
-            cells = slice(j, 20, 4)
-            axis.fill_between(EPSILONS, values[:, cells].min(0), values[:, cells].max(0), alpha=0.15, color=f"C{j}")
-            axis.plot(EPSILONS, values[:, cells].mean(0), color=f"C{j}", label=f"δ=1e-{6 - j}")
-            axis.plot(EPSILONS, printed[cells], "x", color=f"C{j}", markersize=6)
-        axis.axhline(values[:, -1].mean(), color="0.3", linestyle="--", label="non-private")
-        axis.plot([EPSILONS[-1] * 1.12], [printed[-1]], "x", color="0.3", markersize=6)
-        axis.set(title=design, xscale="log", yscale="log", xlabel="ε an iteration", xticks=EPSILONS)
-        axis.set_xticks([], minor=True)
-        axis.set_xticklabels([f"{e:g}" for e in EPSILONS])
-    axes[0].set_ylabel("MISE at τ=.5")
-    axes[1].legend(title="lines measured, crosses printed", title_fontsize=9)
+    """MISE against ε for each δ at τ=.5: printed crosses, measured lines with their range; squares as written."""
+    figure = Figure(figsize=(7.6, 4.4))
+    axis = figure.subplots()
+    printed, values, written = column(which, 0.5), errors(results, DESIGNS[0], 0.5), errors(results, DESIGNS[1], 0.5)
+    for j in range(len(DELTAS)):
+        part = slice(j, 20, 4)
+        axis.fill_between(EPSILONS, values[:, part].min(0), values[:, part].max(0), alpha=0.12, color=f"C{j}", lw=0)
+        axis.plot(EPSILONS, values[:, part].mean(0), color=f"C{j}", label=f"δ=1e-{6 - j}")
+        axis.plot(EPSILONS, printed[part], "x", color=f"C{j}", markersize=6)
+    axis.axhline(values[:, -1].mean(), color="0.3", linestyle="--", label="non-private")
+    axis.plot([EPSILONS[-1] * 1.12], [printed[-1]], "x", color="0.3", markersize=6)
+    places = [cell[0] for cell in WRITTEN[:-1]]
+    axis.plot(places, written[:, :-1].mean(0), "s", color="0.3", fillstyle="none", markersize=6,
+              label="as written, δ=1e-6, 1e-3")  # fmt: skip
+    axis.set(xscale="log", yscale="log", xlabel="ε an iteration", xticks=EPSILONS, ylabel="MISE at τ=.5")
+    axis.set_xticks([], minor=True)
+    axis.set_xticklabels([f"{e:g}" for e in EPSILONS])
+    axis.set_title("lines measured with their range, crosses printed")
+    axis.legend()
     return figure
 
 

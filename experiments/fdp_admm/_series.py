@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._setting import PENALTY, ROUNDS, driver, multiplier, problem
+from ._setting import COUPLING, ROUNDS, driver, multiplier, problem
 
 DESIGN, LEVEL = "as-published-tables", 0.5
 BUDGETS = (0.01, 0.05, 0.1, 0.2)  # section 5
@@ -38,7 +38,7 @@ def augmented(workers: int, kind: str, cells: Any, trial: int) -> dict[str, Any]
         run.step()
         common = common + (run.state.average - common) / l
         penalty = (run.public.penalty.terms(own) * run.public.mask).sum(axis=2) / workers
-        gap = PENALTY * np.linalg.norm(own - common, axis=2)
+        gap = COUPLING * np.linalg.norm(own - common, axis=2)
         out.append((run.block.value(own) + penalty + gap).sum(axis=1))
     return {"augmented": np.array(out).T[None]}
 

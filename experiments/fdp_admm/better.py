@@ -1,14 +1,20 @@
 """What is possible at the same total privacy: the paper's settings beside two methods with a proven guarantee.
 
 Design as written, n=100,000, M=50, τ=.5, no penalty but the paper's own in its settings. All spend
-μ = √L·ε/√(2 ln(1.25/δ)) = .189 in total (ε=.1 in each of 100 iterations at δ=1e-6), that is ε=.78 at δ=1e-6. The
-published settings assume c1, which 57 % of the rows exceed; once with the paper's sensitivity 2·c1 and once with
-2·max(τ, 1-τ)·c1. The other methods enforce their bound: curves enter by a few scores in a fixed public
-basis; a fifth of μ² pays for the second moment of the scores (rows shortened to a public norm), by which they are
-scaled (eigenvalue^(-3/4)); then FDP-ADMM with clipped row gradients, linearised at the average, 40 rounds, a budget
-that grows with the round and the mean of the last 70 % of the iterates. Its step and clip are one of nine pairs, tried
-on three other data sets of the same design (selection is not part of the budget, nor is it in the paper's settings).
-The values called known are not the paper's: they are of an earlier implementation, and its settings are not recorded.
+μ = √L·ε/√(2 ln(1.25/δ)) = .189 in total (ε=.1 in each of 100 iterations at δ=1e-6), that is ε=.78 at δ=1e-6.
+
+published settings        Theorem 2's step with c1 = c_w = 1, the mean of all w, K = 50. c1 is assumed: 57 % of the rows
+                          exceed it. "Sharper bound": sensitivity 2·max(τ, 1-τ)·c1 instead of 2·c1
+published, tuned          the published algorithm with K = 8 scores, rows' gradients clipped to 1, η_l = 10/√l and
+                          the last iterate
+cosine, B-spline          a fifth of μ² pays for the second moment of the scores (rows shortened to a public norm), by
+                          which they are scaled (eigenvalue^(-3/4)); then FDP-ADMM with clipped row gradients,
+                          linearised at the average, 40 rounds, a budget that grows with the round and the mean of
+                          the last 70 %
+
+Step and clip of the last are one of nine pairs, of the tuned one what eight tries gave, on other data sets of the same
+design (selection is not part of the budget, nor is it in the paper's settings). The values called known are not the
+paper's: they are of independent programs.
 """
 
 from typing import Any
@@ -18,15 +24,16 @@ from matplotlib.figure import Figure
 
 import confide
 from confide.algorithms import FDPADMM
-from confide.algorithms.second_moment import SecondMoment, unpack
+from confide.algorithms.second_moment import SecondMoment
+from confide.papers.reproduce import Finding, Results, Trials, number, own
+from confide.papers.theory import fdp_admm as theory
 from confide.privacy import Gaussian, mu
 from confide.privacy import epsilon as exact_epsilon
 from confide.problem.functional import Basis, orthonormal, scores, trapezoid
-from confide.reproduce import Finding, Results, Trials, number, shape
-from confide.simulation import Driver
-from confide.theory import fdp_admm as theory
+from confide.problem.questions import unpack
+from confide.runs.driver import Driver
 
-from ._setting import COEFFICIENTS, METHOD, WIDTH, multiplier, problem, rows
+from ._setting import COEFFICIENTS, COUPLING, METHOD, STRENGTH, WIDTH, N, as_written, mise, multiplier, problem, rows
 
 title = "What is possible at the same total privacy"
 trials = Trials(published=1, full=20, quick=4)
@@ -36,10 +43,12 @@ DESIGN, LEVEL, WORKERS = "as-written", 0.5, 50
 EPSILON, DELTA = 0.1, 1e-6  # of one iteration in the published settings
 SHARE, POWER, NORM = 0.2, -0.75, 2.0  # of μ² for the second moment; of its eigenvalues; of the rows it is made of
 METHODS: dict[str, Any] = {
-    "published settings": 1.0, "published, sharper bound": max(LEVEL, 1 - LEVEL), "cosine, K=8": ("cosine", 8),
-    "B-spline, J=5": ("bspline", 5),
+    "published settings": 1.0, "published, sharper bound": max(LEVEL, 1 - LEVEL), "published, tuned": None,
+    "cosine, K=8": ("cosine", 8), "B-spline, J=5": ("bspline", 5),
 }  # fmt: skip  # of c1, or a basis
-KNOWN = {"published settings": 0.515, "cosine, K=8": 0.013, "B-spline, J=5": 0.0026}  # of an earlier implementation
+KNOWN = {"published settings": 0.515, "published, tuned": 0.030, "cosine, K=8": 0.013, "B-spline, J=5": 0.0026}
+TUNED = {"rounds": 100, "coupling": COUPLING, "step": 10.0, "step_decay": 0.5, "clip": 1.0, "average_from": 1.0}
+FEW = 8  # scores of the tuned one
 ROUNDS, STEP, CLIP = 40, 2.0, 1.0
 _GRID = np.linspace(0, 1, 1001)
 
@@ -54,6 +63,8 @@ def budget() -> float:
 
 def measure(method: str, trial: int) -> dict[str, Any]:
     chosen = METHODS[method]
+    if chosen is None:
+        return tuned(trial)
     return published(chosen, trial) if isinstance(chosen, float) else better(*chosen, trial)
 
 
@@ -66,8 +77,10 @@ def curve_error(values: Any) -> float:
 def published(part: float, trial: int) -> dict[str, Any]:
     """The paper's settings, with noise for a bound of `part`·c1."""
     given = problem(DESIGN, LEVEL, WORKERS, "l1", trial)
-    run = FDPADMM(**{**METHOD, "assumed_bound": METHOD["assumed_bound"] * part},
-                  noise=multiplier(DESIGN, EPSILON, DELTA))  # fmt: skip
+    written = as_written(EPSILON, DELTA, WORKERS)
+    bound = written["assumed_bound"] * part
+    run = FDPADMM(**{**METHOD, **written, "assumed_bound": bound},
+                  noise=multiplier(DESIGN, EPSILON, DELTA) * 2 * bound * WORKERS / N)  # fmt: skip
     driver = Driver(given, confide.Graph.star(WORKERS), run, [trial])
     for _ in range(run.rounds):
         driver.step()
@@ -75,6 +88,23 @@ def published(part: float, trial: int) -> dict[str, Any]:
     events = [e for events in run.events(driver.public) for e in events]
     return {"mise": curve_error(values), "curve": values[None, ::10], "mu": float(np.max(mu(events))),
             "label": str(run.guarantee(driver.public).label)}  # fmt: skip
+
+
+def tuned(trial: int) -> dict[str, Any]:
+    """The published algorithm with settings that suit it."""
+    A, y = rows(DESIGN, LEVEL, np.random.default_rng([7, trial]))
+    shards = confide.Shards.split(A[:, :FEW].astype(float), y, WORKERS, seed=trial)
+    given = confide.Problem(shards, confide.losses.Quantile(LEVEL), confide.penalties.L1(STRENGTH))
+    graph = confide.Graph.star(WORKERS)
+    run = calibrated(FDPADMM(**TUNED), given, graph, budget())
+    driver = Driver(given, graph, run, [trial])
+    for _ in range(run.rounds):
+        driver.step()
+    w = np.zeros(WIDTH)
+    w[:FEW] = driver.estimates[0, 0]
+    events = [e for events in run.events(driver.public) for e in events]
+    return {"mise": float(mise(w)), "curve": (Basis("cosine", WIDTH)(_GRID) @ w)[None, ::10],
+            "mu": float(np.max(mu(events))), "label": str(run.guarantee(driver.public).label)}  # fmt: skip
 
 
 def better(kind: str, count: int, trial: int, step: float = STEP, clip: float = CLIP) -> dict[str, Any]:
@@ -94,7 +124,7 @@ def better(kind: str, count: int, trial: int, step: float = STEP, clip: float = 
     turn = vectors * np.maximum(values, floor) ** POWER
     second = confide.Problem(shards.transform(turn), loss)
     run = calibrated(
-        FDPADMM(rounds=ROUNDS, penalty=1e-6, step=step, step_decay=0.5, clip=clip, average_from=0.3, at_average=True,
+        FDPADMM(rounds=ROUNDS, coupling=1e-6, step=step, step_decay=0.5, clip=clip, average_from=0.3, at_average=True,
                 budget_growth=1.0), second, graph, total * (1 - SHARE) ** 0.5,
     )  # fmt: skip
     two = Driver(second, graph, run, [trial])
@@ -109,7 +139,7 @@ def better(kind: str, count: int, trial: int, step: float = STEP, clip: float = 
 
 def calibrated(method: Any, given: Any, graph: Any, spend: float) -> Any:
     """The method with the noise that spends μ."""
-    return method.calibrated(given.public(graph), float(exact_epsilon([Gaussian(spend, 1.0)], DELTA)), DELTA)
+    return method.calibrated(given.public(graph), mu=spend)
 
 
 def table(results: Results) -> list[dict[str, Any]]:
@@ -125,24 +155,27 @@ def table(results: Results) -> list[dict[str, Any]]:
 def findings(results: Results) -> list[Finding]:
     mean = {m: float(results.stack("mise", method=m).mean()) for m in METHODS}
     spent = [value["mu"] for _, value in results]
-    out = [number("total μ of every method", 0.189, max(spent), within=0.01)]
-    out.append(number(
-        "published settings, MISE", KNOWN["published settings"], mean["published settings"], within=0.35,
-        why="the value known lies between the paper's sensitivity 2·c1 (this one) and 2·max(τ, 1-τ)·c1 "
-        f"({mean['published, sharper bound']:.3g}); which one it had, and its step, is not recorded",
-    ))  # fmt: skip
+    known = "published settings"
+    out = [
+        number("total μ of every method", 0.189, max(spent), within=0.01, ours=True),
+        number("published settings, MISE, beside another program's", KNOWN[known], mean[known], within=0.1, ours=True),
+    ]
     for name in list(METHODS)[2:]:
         label = results.where(method=name)[0][1]["label"]
-        out.append(shape(
-            f"{name}, guarantee {label}: MISE below a fifth of the published settings' better one",
-            f"{KNOWN[name]:g} is known", mean[name],
-            mean[name] < 0.2 * mean["published, sharper bound"] and label == "proven",
+        out.append(own(
+            f"{name}, guarantee {label}: MISE at most twice the {KNOWN[name]:g} that is known to be possible",
+            mean[name], mean[name] <= 2 * KNOWN[name] and label == "proven",
+            why="the known value is another program's, with settings of its own",
         ))  # fmt: skip
-    return out
+    best = min(mean, key=mean.__getitem__)
+    worst = max(mean[m] for m in list(METHODS)[2:])
+    return [*out, own("the methods with enforced bounds are at least ten times better than the published settings",
+                      f"{mean[known] / worst:.0f} times; best {best}: {mean[best]:.2g}",
+                      10 * worst <= mean[known])]  # fmt: skip
 
 
 def draw(results: Results) -> Figure:
-    figure = Figure(figsize=(7, 4.2))
+    figure = Figure(figsize=(7.6, 4.4))
     axis = figure.subplots()
     t = _GRID[::10]
     axis.plot(t, Basis("cosine", WIDTH)(t) @ COEFFICIENTS, color="black", linewidth=2.4, label="true β(t)")
@@ -150,7 +183,9 @@ def draw(results: Results) -> Figure:
         curves = results.stack("curve", method=m)
         error, label = results.stack("mise", method=m).mean(), results.where(method=m)[0][1]["label"]
         axis.plot(t, curves.mean(0), color=f"C{i}", label=f"{m}: MISE {error:.2g}, {label}")
-        axis.fill_between(t, curves.min(0), curves.max(0), color=f"C{i}", alpha=0.15)
-    axis.set(xlabel="t", ylabel="coefficient function", title="Total ε=.78 at δ=1e-6 for all; bands: range")
-    axis.legend()
+        for edge in np.quantile(curves, [0.1, 0.9], axis=0):  # thin lines: bands would cover one another
+            axis.plot(t, edge, color=f"C{i}", linewidth=0.5, alpha=0.7)
+    axis.set(xlabel="t", ylabel="coefficient function")
+    axis.set_title("Total ε=.78 at δ=1e-6 for all; mean, and thin the middle 80 % of trials")
+    axis.legend(fontsize=8)
     return figure

@@ -8,13 +8,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from . import _draw, _series
 
 KIND = "l1"
 title = f"Empirical loss by number of machines, {KIND} penalty"
-trials = Trials(published=100, full=10, quick=1)
+trials = Trials(published=100, full=50, quick=1)
 data = ()
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from . import _draw, _series
 
 KIND = "l1"
 CELLS = (*_series.BY_EPSILON, *_series.BY_DELTA, _series.NONE)
 title = f"Empirical loss by privacy budget, {KIND} penalty"
-trials = Trials(published=100, full=10, quick=1)
+trials = Trials(published=100, full=50, quick=1)
 data = ()
 
 

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 import confide
 from confide.algorithms import FDPADMM
+from confide.papers.reproduce import Finding, Results, Trials, own
 from confide.problem.functional import Basis, Curves, scores
-from confide.reproduce import Finding, Results, Trials, shape
-from confide.simulation import Driver
+from confide.runs.driver import Driver
 
 from ._setting import COEFFICIENTS, WIDTH, mise, rows
 
@@ -26,7 +26,7 @@ data = ()
 CURVES, WORKERS, LEVEL, COUNT = 10_000, 10, 0.5, 6
 FEWEST, MOST, ERROR, GRID = 20, 60, 0.05, 101
 EPSILON, DELTA = 2.0, 1e-5
-METHOD = {"rounds": 60, "penalty": 1e-6, "step": 8.0, "clip": 0.5, "average_from": 0.3, "at_average": True,
+METHOD = {"rounds": 60, "coupling": 1e-6, "step": 8.0, "clip": 0.5, "average_from": 0.3, "at_average": True,
           "budget_growth": 1.0}  # fmt: skip
 SOURCES = ("exact scores", "regular grid", "irregular grids")
 
@@ -90,10 +90,10 @@ def findings(results: Results) -> list[Finding]:
     out = []
     for name in ("non-private", "private"):
         exact, uneven = (errors(results, s, name).mean() for s in (SOURCES[0], SOURCES[2]))
-        out.append(shape(f"{name}: irregular grids cost at most half as much again as exact scores", f"{exact:.4f}",
-                         f"{uneven:.4f}", uneven <= 1.5 * exact))  # fmt: skip
-    out.append(shape("the private method's guarantee", "proven", results[0][1][SOURCES[2]]["label"],
-                     results[0][1][SOURCES[2]]["label"] == "proven"))  # fmt: skip
+        out.append(own(f"{name}: irregular grids cost at most half as much again as exact scores",
+                       f"MISE {uneven:.4f}, exact scores {exact:.4f}", uneven <= 1.5 * exact))  # fmt: skip
+    labels = {value[SOURCES[2]]["label"] for _, value in results}
+    out.append(own("the private method is proven", ", ".join(sorted(labels)), labels == {"proven"}))  # fmt: skip
     return out
 
 

@@ -20,9 +20,9 @@ from sklearn.linear_model import QuantileRegressor
 from sklearn.metrics import mean_pinball_loss
 
 import confide
-from confide.datasets import load_tecator
+from confide.papers.datasets import load_tecator
+from confide.papers.reproduce import Finding, Results, Trials, own
 from confide.problem.functional import Basis, orthonormal, scores, trapezoid
-from confide.reproduce import Finding, Results, Trials, shape
 
 title = "Tecator spectra: quantiles of fat"
 trials = Trials(published=1, full=20, quick=4)
@@ -31,6 +31,7 @@ data = ("tecator",)
 LEVELS, EPSILONS, DELTA = (0.1, 0.5, 0.9), (1.0, 3.0, 10.0, 30.0), 1e-3
 BASES = {"bspline": 12, "fpca": 6}
 FAT, PARTIES = (0.0, 60.0), 4
+NOT_ALWAYS = "at ε=1 and 3 noise decides: 172 rows are too few for the order of two such losses to be sure"
 _GRID = np.linspace(0, 1, 100)
 
 
@@ -95,13 +96,17 @@ def findings(results: Results) -> list[Finding]:
     for level in LEVELS:
         oracle, constant = losses(results, level, "oracle").mean(), losses(results, level, "constant").mean()
         path = [losses(results, level, f"bspline {e:g}").mean() for e in EPSILONS]
-        out.append(shape(
-            f"τ={level:g}: the test loss falls with ε=1, 3, 10, 30 to between oracle and constant",
-            f"oracle {oracle:.2f}, constant {constant:.2f}", " ".join(f"{v:.2f}" for v in path),
-            path[0] > path[2] > path[3] and oracle < path[3] < constant,
+        out.append(own(
+            f"τ={level:g}: the test loss falls at every step of ε=1, 3, 10, 30",
+            " ".join(f"{v:.2f}" for v in path), all(np.diff(path) < 0), why=NOT_ALWAYS,
         ))  # fmt: skip
-    words = results[0][1]["guarantee"]
-    out.append(shape("every private fit is proven with secure noise", "proven", words, "secure noise proven" in words))
+        out.append(own(
+            f"τ={level:g}: and ends between oracle and constant",
+            f"{path[-1]:.2f}, oracle {oracle:.2f}, constant {constant:.2f}", oracle < path[-1] < constant,
+        ))  # fmt: skip
+    words = {value["guarantee"] for _, value in results}
+    out.append(own("every private fit is proven with secure noise", ", ".join(sorted(words)),
+                   all("secure noise proven" in w for w in words)))  # fmt: skip
     return out
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from confide import Problem, datasets, simulate
+from confide import Problem, simulate
 from confide.algorithms import PDML
-from confide.metrics import Snapshot
+from confide.papers import datasets
+from confide.runs.metrics import Snapshot
 
 from ._setting import SERVERS, STRENGTH, Array, method, network, reported
 
@@ -18,8 +19,8 @@ ROWS = 45_000
 
 @cache
 def rows(seed: int) -> tuple[Any, Array]:
-    """45,000 of the 45,222 complete rows, of norm at most 1."""
-    X, y = datasets.load_adult()
+    """45,000 of the 45,222 complete rows, of norm at most 1; 105 columns, the vocabulary of adult.names."""
+    X, y = datasets.load_adult(every_category=True)
     chosen = np.random.default_rng(seed).permutation(len(y))[:ROWS]
     return X[chosen], y[chosen]
 
@@ -47,6 +48,32 @@ def watched(seed: int, epsilon: float | None, bound: float, **other: Any) -> dic
         reported(X, y, epsilon, seed), network(seed), algorithm, seeds=[seed], record={"risk": risk, "apart": apart}
     )
     return {"risk": run.history["risk"].T, "apart": run.history["apart"].T, "reference": np.array([reference(true)])}
+
+
+def aggregated(seed: int, epsilon: float, bound: float) -> dict[str, Array]:
+    """Per round, Σ_i of (1) at w̄_i(t) = (1/t) Σ_k w̃_i(k), and at w̃_i(t), above the optimum's on the true labels.
+
+    Also the longest w̄_i(t) and ‖ŵ‖, the optimum with the reported labels.
+    """
+    X, y = rows(seed)
+    true, told = reported(X, y, None, seed), reported(X, y, epsilon, seed)
+    best, total, seen = SERVERS * reference(true), 0.0, 0
+
+    def above(models: Array) -> Array:
+        ridge = 0.5 * STRENGTH / SERVERS * np.sum(models**2, axis=(1, 2))
+        return np.asarray(true.block.value(models).sum(axis=1) + ridge - best)
+
+    def mean(shot: Snapshot) -> Array:
+        nonlocal total, seen
+        total, seen = total + shot.estimates, seen + 1
+        return above(np.asarray(total) / seen)
+
+    def longest(shot: Snapshot) -> Array:
+        return np.asarray(np.linalg.norm(shot.estimates, axis=2).max(axis=1))
+
+    record = {"mean": mean, "last": lambda shot: above(shot.estimates), "norm": longest}
+    run = simulate(told, network(seed), method(bound), seeds=[seed], record=record)
+    return {**{k: run.history[k].T for k in record}, "optimum": np.array([np.linalg.norm(told.solve())])}
 
 
 def settled(risk: Array, share: float = 0.01) -> int:

@@ -3,7 +3,7 @@
 Section VI-A: 10 servers with as many users each, a connected random graph of 13 links, logistic loss, ½‖w‖². The text
 leaves a, β, V and the number of rounds open (it refers to a synthetic data set that it does not contain); a = 1,
 β = 0.2, V = 1 and 100 rounds approach Table I. The noise η_i is uniform in the ℓ2 ball of radius R: the text's
-‖η_i‖_∞ ≤ R fits its own table worse.
+‖η_i‖_∞ ≤ R fits its own table worse (cube).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from confide.algorithms import PDML
 from confide.privacy import randomize_labels
 
 SERVERS, LINKS, ROUNDS = 10, 13, 100
-PENALTY = 0.2  # β
+COUPLING = 0.2  # β
 STRENGTH = 1.0  # a
 DEVIATION, DECAY = 1.0, 0.8  # V and ρ of the Gaussian noise
 SHARE = 0.7  # of the rows train
@@ -56,7 +56,7 @@ def reported(
 def method(bound: float, **other: Any) -> PDML:
     """Phase 2 with η_i within `bound`; without Phase 2 where it is 0."""
     noise = DEVIATION if bound else 0.0
-    given = {"rounds": ROUNDS, "penalty": PENALTY, "noise": noise, "noise_decay": DECAY, "tolerance": 1e-7}
+    given = {"rounds": ROUNDS, "coupling": COUPLING, "noise": noise, "noise_decay": DECAY, "tolerance": 1e-7}
     return PDML(objective_noise=bound, **{**given, **other})
 
 

@@ -18,8 +18,8 @@ from scipy.special import logsumexp
 
 from confide import Graph, Problem, Shards, losses, penalties, simulate
 from confide.algorithms import PDML
+from confide.papers.reproduce import Finding, Results, Trials, number, own
 from confide.privacy import randomize_labels
-from confide.reproduce import Finding, Results, Trials, number, shape
 
 title = "More than two classes"
 trials = Trials(published=1, full=50, quick=10)
@@ -61,7 +61,7 @@ def measure(epsilon: float, first: int, count: int) -> dict[str, Any]:
         out["uncorrected"].append(score(wrong.solve()))
     apart = 0.0
     if epsilon == EPSILONS[-1]:
-        run = simulate(right, Graph.ring(SERVERS), PDML(rounds=300, penalty=0.05), record=())
+        run = simulate(right, Graph.ring(SERVERS), PDML(rounds=300, coupling=0.05), record=())
         apart = float(np.abs(run.estimates - right.solve()).max())
     return {**{k: np.array(v) for k, v in out.items()}, "apart": apart}
 
@@ -112,16 +112,16 @@ def findings(results: Results) -> list[Finding]:
     loss = {(h, e): results.stack(h, epsilon=e)[:, 0].mean() for h in ("corrected", "uncorrected") for e in EPSILONS}
     out = [number(f"total variance of the gradient at 0, ε={e:g} (closed form beside measured)", expected(e),
                   results.stack("slope", epsilon=e).var(axis=0, ddof=1).sum(), 0.3,
-                  why="the variance of so few trials") for e in EPSILONS]  # fmt: skip
+                  why="the variance of so few trials", ours=True) for e in EPSILONS]  # fmt: skip
     words = ", ".join(f"ε={e:g}: {loss['corrected', e]:.3f} and {loss['uncorrected', e]:.3f}" for e in EPSILONS)
     return [
         *out,
-        shape("the corrected loss is unbiased for k classes", "Proposition 2, for two",
+        own("the corrected loss is unbiased for k classes",
               f"at most {max(off):.1f} standard errors off in {slope.size} coordinates", max(off) < 4.5),
-        shape("corrected beats uncorrected in test loss from ε = 1", "not in the paper",
+        own("corrected beats uncorrected in test loss from ε = 1",
               f"{words}; true labels {best[0]:.3f}",
               all(loss["corrected", e] < loss["uncorrected", e] for e in EPSILONS if e >= 1)),
-        shape("PDML reaches the optimum with four classes", "not in the paper", f"within {apart:.1g}", apart < 1e-5),
+        own("PDML reaches the optimum with four classes", f"within {apart:.1g}", apart < 1e-5),
     ]  # fmt: skip
 
 

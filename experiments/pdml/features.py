@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide import Graph, Public, audit, datasets, losses, penalties, privacy, simulate
+from confide import Graph, Public, audit, losses, penalties, privacy, simulate
 from confide.algorithms import PDML, PrivatePDML
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers import datasets
+from confide.papers.reproduce import Finding, Results, Trials, own, shape
 
-from ._setting import DECAY, DEVIATION, PENALTY, STRENGTH, accuracy, divided, method, network, reported
+from ._setting import COUPLING, DECAY, DEVIATION, STRENGTH, accuracy, divided, method, network, reported
 
 title = "Feature privacy: as published, attacked, and made rigorous"
 trials = Trials(published=1, full=5, quick=1)
@@ -35,7 +36,7 @@ DELTA, LABEL, ROW = 1e-5, 0.4, 1.0
 SHOWN = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)  # rounds
 SERVERS = {"4 links, true labels": (4, None), "4 links, ε=0.4": (4, LABEL), "1 link, ε=0.4": (1, LABEL)}
 METHODS = ("PDML", "PDML R=1", "PrivatePDML")  # the first with R = 9
-SMALL = {"strength": 0.01, "penalty": 0.02}
+SMALL = {"strength": 0.01, "coupling": 0.02}
 SPOKES, REST = [(0, k) for k in (1, 2, 3, 4)], [(1, 2), (3, 4), (1, 5), (2, 6), (3, 7), (4, 8), (5, 9), (6, 7), (8, 9)]
 GRAPHS = {4: Graph.from_edges(SPOKES + REST), 1: Graph.star(10)}  # 13 links of which agent 0 has four, and a star
 MAJORITY = 75.2  # per cent of Adult's rows have the label -1
@@ -45,16 +46,19 @@ def tasks(trials: int) -> list[dict[str, Any]]:
     few, shown = (1000, (20, 30, 40, 50)) if trials > 1 else (300, (20, 40, 60))
     attacks = [{"part": "attack", "rounds": t, "repetitions": few} for t in shown]
     long = [{"part": "attack", "rounds": 60, "repetitions": 36_000}] if trials > 1 else []  # what proves more than 10
+    attacks.insert(0, {"part": "formula"})
     return attacks + long + [{"part": "accuracy", "seed": seed} for seed in range(trials)]
 
 
 def measure(part: str, **task: Any) -> dict[str, Any]:
+    if part == "formula":
+        return {"epsilon": {name: [gaussian_part(t, *server) for t in SHOWN] for name, server in SERVERS.items()}}
     return attack(**task) if part == "attack" else learn(**task)
 
 
 def attack(rounds: int, repetitions: int) -> dict[str, Any]:
     """The audit's lower bound on the features' ε, at German's sizes: 70 rows a server, norm 2."""
-    algorithm = PDML(rounds=rounds, penalty=PENALTY, objective_noise=1.0, noise=DEVIATION, noise_decay=DECAY)
+    algorithm = PDML(rounds=rounds, coupling=COUPLING, objective_noise=1.0, noise=DEVIATION, noise_decay=DECAY)
     canary = audit.worst_case(
         losses.NoisyLabels(losses.Logistic(), 1.0), algorithm, contrast="blank", rows=70, length=2.0,
         penalty=penalties.L2(STRENGTH), graph=network(0), heard=(20.0, -20.0),
@@ -67,13 +71,13 @@ def attack(rounds: int, repetitions: int) -> dict[str, Any]:
 
 def learn(seed: int) -> dict[str, Any]:
     """Test accuracy on Adult, and what both methods cost a row."""
-    X, y = datasets.load_adult()
+    X, y = datasets.load_adult(every_category=True)
     train, test = divided(y, seed)
     problem = reported(X[train], y[train], LABEL, seed, strength=SMALL["strength"], row_norm=1.0)
     graph = network(seed)
-    rigorous = PrivatePDML(rounds=100, penalty=SMALL["penalty"], step=20.0)
+    rigorous = PrivatePDML(rounds=100, coupling=SMALL["coupling"], step=20.0)
     methods = dict(zip(METHODS, (
-        method(9.0, penalty=SMALL["penalty"]), method(1.0, penalty=SMALL["penalty"]),
+        method(9.0, coupling=SMALL["coupling"]), method(1.0, coupling=SMALL["coupling"]),
         rigorous.calibrated(problem.public(graph), ROW, DELTA),
     ), strict=True))  # fmt: skip
     out: dict[str, Any] = {}
@@ -90,15 +94,15 @@ def gaussian_part(rounds: int, links: int, epsilon: float | None) -> float:
     loss = losses.Logistic() if epsilon is None else losses.NoisyLabels(losses.Logistic(), epsilon)
     graph = GRAPHS[links]
     agent = int(np.flatnonzero(graph.degrees == links)[0])
-    public = Public(graph, np.full(10, 4500), loss, penalties.L2(STRENGTH), 104, row_norm=1.0, agents=np.arange(10))
+    public = Public(graph, np.full(10, 4500), loss, penalties.L2(STRENGTH), 105, row_norm=1.0, agents=np.arange(10))
     events = [e for one in method(1.0, rounds=rounds).events(public) for e in one]
     return float(np.asarray(privacy.epsilon(events, DELTA))[agent])
 
 
 def table(results: Results) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
-        {"part": "Gaussian part, exact", "server": name, "rounds": t, "epsilon": gaussian_part(t, *server)}
-        for name, server in SERVERS.items() for t in SHOWN
+        {"part": "Gaussian part, exact", "server": name, "rounds": t, "epsilon": epsilon}
+        for name, path in results.one(part="formula")["epsilon"].items() for t, epsilon in zip(SHOWN, path, strict=True)
     ]  # fmt: skip
     rows += [{"part": "attack, lower bound", "rounds": task["rounds"], "repetitions": task["repetitions"],
               "epsilon": value["low"], "by": value["by"]} for task, value in results.where(part="attack")]  # fmt: skip
@@ -111,11 +115,12 @@ def table(results: Results) -> list[dict[str, Any]]:
 
 
 def findings(results: Results) -> list[Finding]:
-    half, whole = (gaussian_part(t, *SERVERS["4 links, true labels"]) for t in (50, 100))
+    exact = results.one(part="formula")["epsilon"]
+    half, whole = (exact["4 links, true labels"][SHOWN.index(t)] for t in (50, 100))
     low = max(value["low"] for _, value in results.where(part="attack"))
     most = max(task["repetitions"] for task, _ in results.where(part="attack"))
     published, mild, rigorous = (results.stack(n, part="accuracy") for n in METHODS)
-    worst = gaussian_part(100, *SERVERS["1 link, ε=0.4"])
+    worst = exact["1 link, ε=0.4"][-1]
     return [
         shape("(a) the decaying noise keeps features private at the end of training", "(ε_p, δ_p)-DP",
               f"ε = {half:.2g} after 50 rounds, {whole:.0f} after 100 ({worst:.2g} with one link)", whole < 10,
@@ -123,8 +128,8 @@ def findings(results: Results) -> list[Finding]:
         shape("(b) features stay private against colluding neighbours", "(ε_p, δ_p)-DP",
               f"ε ≥ {low:.1f} at confidence 95 % from {most:,} runs (guarantee: none)", low < 5,
               why="noise that is bounded and drawn once hides no row once the Gaussian noise has decayed"),
-        shape("(c) PrivatePDML, with proven feature privacy, is more accurate than PDML with R = 9", "not in the paper",
-              f"{rigorous.mean():.1f} % at row ε = {ROW:g} (proven) against {published.mean():.1f} % (none); PDML with "
+        own("(c) PrivatePDML, with proven feature privacy, is more accurate than PDML with R = 9",
+            f"{rigorous.mean():.1f} % at row ε = {ROW:g} (proven) against {published.mean():.1f} % (none); PDML with "
               f"R = 1 {mild.mean():.1f} % (none); larger class {MAJORITY} %", rigorous.mean() > published.mean()),
     ]  # fmt: skip
 
@@ -132,8 +137,8 @@ def findings(results: Results) -> list[Finding]:
 def draw(results: Results) -> Figure:
     figure = Figure(figsize=(12, 4.2))
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.2, 1.2, 0.8))
-    for name, server in SERVERS.items():
-        left.plot(SHOWN, [gaussian_part(t, *server) for t in SHOWN], "o-", label=name)
+    for name, path in results.one(part="formula")["epsilon"].items():
+        left.plot(SHOWN, path, "o-", label=name)
     left.set(yscale="log", xlabel="rounds", ylabel=f"ε at δ = {DELTA:g}", title="(a) Gaussian part on Adult, exact")
     left.axhspan(10, left.get_ylim()[1], color="C1", alpha=0.08, linewidth=0)
     left.legend(title="server")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from ._adult import settled, watched
 

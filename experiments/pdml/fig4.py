@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide.reproduce import Finding, Results, Trials, shape
-from confide.theory import pdml
+from confide.papers.reproduce import Finding, Results, Trials, shape
+from confide.papers.theory import pdml
 
 from ._adult import settled, watched
 from ._setting import DECAY, DEVIATION, SERVERS, STRENGTH
@@ -26,7 +26,7 @@ EPSILON = 0.4
 BOUNDS = (0.0, 1.0, 3.0, 9.0)
 DECAYS = (0.7, 0.8, 0.9)
 EPSILONS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-WIDTH = 104
+WIDTH = 105
 
 
 def tasks(trials: int) -> list[dict[str, Any]]:

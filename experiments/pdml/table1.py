@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide import datasets, simulate
-from confide.reproduce import Finding, Results, Trials, number, shape
+from confide import simulate
+from confide.papers import datasets
+from confide.papers.reproduce import Finding, Results, Trials, number, shape
 
 from ._setting import accuracy, divided, method, network, reported
 

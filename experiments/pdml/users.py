@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 
 from confide import Graph, Problem, Shards, losses, penalties, simulate
 from confide.algorithms import PDML
+from confide.papers.reproduce import Finding, Results, Trials, number, own
 from confide.privacy import randomize_labels
-from confide.reproduce import Finding, Results, Trials, number, shape
 
 title = "An ε for every user"
 trials = Trials(published=1, full=400, quick=100)
@@ -68,7 +68,7 @@ def measure(world: str, scheme: str, first: int, count: int) -> dict[str, Any]:
     problems = [pose(world, scheme, seed) for seed in range(first, first + count)]
     zero = np.zeros((1, 1, FEATURES))
     slopes = np.array([p.pooled.gradient(zero)[0, 0] / SERVERS for p in problems])
-    reached = simulate(problems[0], Graph.ring(SERVERS), PDML(rounds=400, penalty=0.05), record=()).estimates
+    reached = simulate(problems[0], Graph.ring(SERVERS), PDML(rounds=400, coupling=0.05), record=()).estimates
     return {"slope": slopes, "model": np.array([p.solve() for p in problems]),
             "apart": float(np.abs(reached - problems[0].solve()).max())}  # fmt: skip
 
@@ -115,26 +115,26 @@ def findings(results: Results) -> list[Finding]:
     out = [number(f"total variance of the gradient at 0, {scheme} (closed form beside measured)",
                   expected("independent", scheme)[1],
                   results.stack("slope", world="independent", scheme=scheme).var(axis=0, ddof=1).sum(), 0.2,
-                  why="the variance of so few trials") for scheme in SCHEMES]  # fmt: skip
+                  why="the variance of so few trials", ours=True) for scheme in SCHEMES]  # fmt: skip
     error = {(w, s): errors(results, w, s) for w in WORLDS for s in SCHEMES}
     first, second = WORLDS
     X, y, _ = people(second)
     true = -0.5 * y @ X / len(y)
     wrong = float(np.linalg.norm(expected(second, "weighted")[0] - true) / np.linalg.norm(true))
-    own = max(z_score(results, w, "own") for w in WORLDS)
+    largest = max(z_score(results, w, "own") for w in WORLDS)
     return [
         *out,
-        shape("κ_j a row is unbiased, also where ε_j depends on the label", "Proposition 2, for one ε",
-              f"at most {own:.1f} standard errors off", own < 4),
-        shape("own ε_j beats the smallest for all, weighting beats both, where ε_j is independent", "not in the paper",
+        own("κ_j a row is unbiased, also where ε_j depends on the label",
+              f"at most {largest:.1f} standard errors off", largest < 4),
+        own("own ε_j beats the smallest for all, weighting beats both, where ε_j is independent",
               ", ".join(f"{s}: {error[first, s][0]:.3f}" for s in SCHEMES),
               error[first, "weighted"][0] < error[first, "own"][0] < error[first, "smallest"][0]),
         number("weighting is biased where ε_j depends on the label: relative bias at 0 (closed form beside measured)",
-               wrong, error[second, "weighted"][1], 0.1),
-        shape("and κ_j a row is", "not in the paper",
+               wrong, error[second, "weighted"][1], 0.1, ours=True),
+        own("and κ_j a row is",
               f"bias {error[second, 'own'][1]:.3f} against {error[second, 'weighted'][1]:.3f}",
               error[second, "own"][1] < 0.3 * error[second, "weighted"][1]),
-        shape("PDML reaches the optimum with any of them", "not in the paper",
+        own("PDML reaches the optimum with any of them",
               f"within {max(v['apart'] for _, v in results):.1g}", max(v["apart"] for _, v in results) < 1e-5),
     ]  # fmt: skip
 

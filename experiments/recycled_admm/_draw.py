@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib import ticker
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -16,6 +17,13 @@ OPTIMUM = {"color": "#009E73", "linestyle": ":", "linewidth": 1.2}
 def panels(rows: int, columns: int, **more: Any) -> tuple[Figure, Any]:
     figure = Figure(figsize=(2.9 * columns + 0.3, 2.5 * rows + 0.4), layout="constrained")
     return figure, figure.subplots(rows, columns, **more)
+
+
+def plain_ticks(ax: Any) -> None:
+    """Numbers such as 0.4 and 2 on a logarithmic axis that spans about one decade, where powers of ten say nothing."""
+    ax.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)))
+    ax.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    ax.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def legend_below(figure: Figure, ax: Any, columns: int) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import confide
 from confide.algorithms import ADMM, DVP, MADMM, MRADMM, RADMM
-from confide.datasets import load_adult
+from confide.papers.datasets import load_adult
 
 Array = NDArray[np.float64]
 
@@ -80,36 +80,36 @@ def test_error(coefficients: Array, seed: int = 0) -> Array:
 
 
 def admm(eta: float = ETA, rounds: int = ROUNDS) -> ADMM:
-    return ADMM(rounds=rounds, penalty=eta / C, tolerance=TOLERANCE)
+    return ADMM(rounds=rounds, coupling=eta / C, tolerance=TOLERANCE)
 
 
 def r_admm(alpha: Any = 0.0, eta: float = ETA, gamma: float = GAMMA, **more: Any) -> RADMM:
     more = {"rounds": ROUNDS, "tolerance": TOLERANCE} | more
-    return RADMM(penalty=eta / C, damping=gamma / C, noise_rate=np.asarray(alpha) * C, **more)
+    return RADMM(coupling=eta / C, damping=gamma / C, noise_rate=np.asarray(alpha) * C, **more)
 
 
 def mr_admm(alpha: Any = 0.0, growth: Any = GROWTH, eta: Any = ETA, gamma: float = GAMMA, **more: Any) -> MRADMM:
     more = {"rounds": ROUNDS, "tolerance": TOLERANCE} | more
     return MRADMM(
-        penalty=np.asarray(eta) / C, growth=growth, damping=gamma / C, noise_rate=np.asarray(alpha) * C, **more
+        coupling=np.asarray(eta) / C, growth=growth, damping=gamma / C, noise_rate=np.asarray(alpha) * C, **more
     )
 
 
 def dvp(alpha: Any) -> DVP:
-    return DVP(rounds=ROUNDS, penalty=ETA / C, noise_rate=np.asarray(alpha) * C, tolerance=TOLERANCE)
+    return DVP(rounds=ROUNDS, coupling=ETA / C, noise_rate=np.asarray(alpha) * C, tolerance=TOLERANCE)
 
 
 def m_admm(alpha: Any) -> MADMM:
     return MADMM(
-        rounds=ROUNDS, penalty=ETA / C, growth=M_GROWTH, dual_step=THETA / C, noise_rate=np.asarray(alpha),
+        rounds=ROUNDS, coupling=ETA / C, growth=M_GROWTH, dual_step=THETA / C, noise_rate=np.asarray(alpha) * 1.0,
         tolerance=TOLERANCE,
     )  # fmt: skip
 
 
-def at_bound(make: Callable[[Array], Any], bound: float) -> Any:
-    """The method with the α_i at which every agent's published bound, which is affine in α_i, is `bound`."""
-    one, two = (claimed(make(np.full(AGENTS, alpha))) for alpha in (1.0, 2.0))
-    return make(1.0 + (bound - one) / (two - one))
+def at_bound(make: Callable[[float], Any], bound: float) -> Any:
+    """The method with the one α at which its most exposed agent's published bound, affine in α, is `bound`."""
+    one, two = (claimed(make(alpha)) for alpha in (1.0, 2.0))
+    return make(float(np.min(1.0 + (bound - one) / (two - one))))
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------

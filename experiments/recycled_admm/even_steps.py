@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, own
 
 from . import _draw as d
 from . import _setting as s
@@ -49,8 +49,8 @@ def findings(results: Results) -> list[Finding]:
     for m in METHODS:
         for a in s.ALPHAS:
             whole, odd = rows[m, a, True], rows[m, a, False]
-            out.append(shape(
-                f"{m}, α={a:g}: leaving the even steps out does as well or better", "not in the paper",
+            out.append(own(
+                f"{m}, α={a:g}: leaving the even steps out does as well or better",
                 f"loss {odd['loss']:.3f} without, {whole['loss']:.3f} with; "
                 f"error {odd['test_error']:.4f}, {whole['test_error']:.4f}; bound {odd['bound']:.2f} both",
                 odd["loss"] <= 1.02 * whole["loss"] and odd["bound"] == whole["bound"],

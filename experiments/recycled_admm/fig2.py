@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import confide
-from confide.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from . import _draw as d
 from . import _setting as s
@@ -57,7 +57,8 @@ def findings(results: Results) -> list[Finding]:
 
 
 def draw(results: Results) -> Figure:
-    figure, ax = d.panels(1, 1)
+    figure = Figure(figsize=(6.4, 4.0))
+    ax = figure.subplots()
     d.spans(ax, RHOS, [results.stack("error", rho=rho) for rho in RHOS], color=d.CYCLE[0])
     ax.axvline(PUBLISHED, **d.OPTIMUM, label="ρ = 0.22, the paper's")
     ax.set(xscale="log", xlabel="ρ", ylabel="test error", title="ADMM, 50 iterations")

@@ -1,4 +1,4 @@
-"""Theorems IV.1, VI.1 and VI.2 at the settings of the experiments, from `confide.theory.recycled_admm`.
+"""Theorems IV.1, VI.1 and VI.2 at the settings of the experiments, from `confide.papers.theory.recycled_admm`.
 
 Theorem IV.1 takes the gradients' Lipschitz constants M_i: the public bound C/4 + ρ/N, or the data's own
 C·λ_max(XᵀX/B)/4 + ρ/N. L and μ are those that need the smallest γ.
@@ -15,8 +15,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import confide
-from confide.reproduce import Finding, Results, Trials, shape
-from confide.theory import recycled_admm as theory
+from confide.papers.reproduce import Finding, Results, Trials, shape
+from confide.papers.theory import recycled_admm as theory
 
 from . import _draw as d
 from . import _setting as s

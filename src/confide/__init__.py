@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from confide._version import __version__
 
 if TYPE_CHECKING:
-    from confide import algorithms, audit, datasets, metrics, privacy
+    from confide import algorithms, audit, privacy
     from confide.estimators import (
         FunctionalQuantileRegressor,
         PrivateElasticNet,
@@ -26,32 +26,37 @@ if TYPE_CHECKING:
         PrivateRidge,
     )
     from confide.network.graph import Graph
+    from confide.papers import datasets
     from confide.problem import losses, penalties
     from confide.problem.problem import Problem, Public
     from confide.problem.shards import Shards
-    from confide.run import Run, load_run
-    from confide.simulation import simulate
+    from confide.runs import metrics
+    from confide.runs.driver import simulate
+    from confide.runs.model import Model
+    from confide.runs.run import Run, load_run
+    from confide.runs.sweep import Sweep, sweep
 
 _HOMES = {
-    "Graph": "confide.network.graph", "Problem": "confide.problem.problem", "Public": "confide.problem.problem",
-    "Run": "confide.run", "Shards": "confide.problem.shards", "load_run": "confide.run",
-    "simulate": "confide.simulation",
+    "Graph": "confide.network.graph", "Model": "confide.runs.model",
+    "Problem": "confide.problem.problem", "Public": "confide.problem.problem",
+    "Run": "confide.runs.run", "Shards": "confide.problem.shards", "load_run": "confide.runs.run",
+    "simulate": "confide.runs.driver", "Sweep": "confide.runs.sweep", "sweep": "confide.runs.sweep",
     **dict.fromkeys((
         "FunctionalQuantileRegressor", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLasso",
         "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateQuantileRegressor", "PrivateRidge",
     ), "confide.estimators"),
 }  # fmt: skip
 _MODULES = {
-    "algorithms": "confide.algorithms", "audit": "confide.audit", "datasets": "confide.datasets",
+    "algorithms": "confide.algorithms", "audit": "confide.audit", "datasets": "confide.papers.datasets",
     "losses": "confide.problem.losses",
-    "metrics": "confide.metrics", "penalties": "confide.problem.penalties", "privacy": "confide.privacy",
+    "metrics": "confide.runs.metrics", "penalties": "confide.problem.penalties", "privacy": "confide.privacy",
 }  # fmt: skip
 
 __all__ = [
-    "FunctionalQuantileRegressor", "Graph", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLasso",
+    "FunctionalQuantileRegressor", "Graph", "Model", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLasso",
     "PrivateLinearSVC", "PrivateLogisticRegression", "PrivateQuantileRegressor", "PrivateRidge", "Problem",
-    "Public", "Run", "Shards", "__version__", "algorithms", "audit", "datasets", "load_run", "losses", "metrics",
-    "penalties", "privacy", "simulate",
+    "Public", "Run", "Shards", "Sweep", "__version__", "algorithms", "audit", "datasets", "load_run", "losses",
+    "metrics", "penalties", "privacy", "simulate", "sweep",
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import confide
 from confide.algorithms import DVP, DZOA
-from confide.simulation import Driver
+from confide.runs.driver import Driver
 
 GRAPH = confide.Graph.from_edges([(0, 1), (0, 3), (1, 2), (2, 3), (3, 4)])
 SIZES = (20, 12, 33, 20, 15)
@@ -74,15 +74,15 @@ def test_claims_take_each_agents_directions():
 
 @pytest.mark.parametrize("bad", [0, 2.5, (1, 2, 3, 4, 0), True, (1, 2)])
 def test_directions_are_whole_numbers_one_an_agent(bad):
-    with pytest.raises(ValueError, match=r"directions|one an agent"):
+    with pytest.raises(ValueError, match=r"directions|one per agent"):
         confide.simulate(problem(), GRAPH, DZOA(rounds=1, inner_steps=1, directions=bad))
 
 
 def test_gaussian_dvp_draws_its_noise_and_claims_nothing():
     p = problem()
     public = p.public(GRAPH)
-    quiet = confide.simulate(p, GRAPH, DVP(rounds=1, penalty=0.5), record=()).estimates
-    noisy = confide.simulate(p, GRAPH, DVP(rounds=1, penalty=0.5, noise=0.3), seeds=range(4000), record=()).estimates
+    quiet = confide.simulate(p, GRAPH, DVP(rounds=1, coupling=0.5), record=()).estimates
+    noisy = confide.simulate(p, GRAPH, DVP(rounds=1, coupling=0.5, noise=0.3), seeds=range(4000), record=()).estimates
     for k in range(5):  # squared loss: f = f_0 - H⁻¹e, so its covariance is 0.09·H⁻²
         H = p.block.gram[k] + (0.5 / 5 + 2 * 0.5 * GRAPH.degrees[k]) * np.eye(6)
         expected = 0.09 * np.linalg.inv(H @ H)

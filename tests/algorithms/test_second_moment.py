@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import confide
-from confide.algorithms import SecondMoment
-from confide.algorithms.second_moment import pack, unpack
-from confide.node.party import Party
+from confide.algorithms import JointMoment, SecondMoment
 from confide.privacy.noise import SimulatedNoise
-from confide.simulation import Driver
+from confide.problem.questions import pack, unpack
+from confide.runs.driver import Driver
+from confide.runs.party import Party
 
 RING = confide.Graph.ring(3)
 rng = np.random.default_rng(0)
@@ -73,3 +73,29 @@ def test_vectorised_equals_agent_by_agent():
     for party in parties:
         party.receive(sent)
     assert np.allclose([party.estimate for party in parties], together.estimates[0], rtol=1e-12)
+
+
+# --- as one private sum -----------------------------------------------------------------------------------------------
+
+
+def test_the_joint_moment_counts_every_row_alike():
+    task = confide.Problem(problem().shards, confide.losses.Squared(), weighting="rows")
+    driver = Driver(task, RING, JointMoment(norm=1.0), (0,))
+    driver.step()
+    clipped = X * np.minimum(1, 1 / np.linalg.norm(X, axis=1))[:, None]
+    assert np.allclose(unpack(driver.estimates[0], 4), clipped.T @ clipped / 60)
+
+
+def test_the_joint_moment_has_a_curators_noise_but_for_the_colluders():
+    """Δ = √2/n; three parties of which one may collude: σ√3 in the sum, σ = Δ/(μ√2)."""
+    task = confide.Problem(problem().shards, confide.losses.Squared(), weighting="rows")
+    method = JointMoment(norm=1.0).calibrated(task.public(RING), mu=0.5)
+    driver = Driver(task, RING, method, range(4000))
+    driver.step()
+    clipped = X * np.minimum(1, 1 / np.linalg.norm(X, axis=1))[:, None]
+    noise = unpack(driver.estimates[:, 0], 4) - clipped.T @ clipped / 60
+    want = np.sqrt(2) / 60 / 0.5 * np.sqrt(3 / 2)
+    assert noise[:, 0, 0].std() == pytest.approx(want, rel=0.05)
+    assert noise[:, 0, 1].std() == pytest.approx(want / np.sqrt(2), rel=0.05)
+    with pytest.raises(ValueError, match="rounds must be 1"):
+        JointMoment(rounds=2).check(task.public(RING))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from buggy import BUGS
+from buggy import FOUND, SLIPS, Sound
 from scipy.stats import binom
 from typer.testing import CliRunner
 
@@ -16,12 +16,12 @@ import confide
 from confide import audit
 from confide.algorithms import REGISTRY, Algorithm
 from confide.algorithms.base import Consensus
+from confide.audit.prepare import LOSSES, named, prepare
 from confide.cli import app
-from confide.cli.audit import LOSSES, named, prepare
 
 L, A = confide.losses, confide.algorithms
 EPSILON, DELTA = 4.0, 1e-5
-COMMAND = ["--epsilon", "4", "--rounds", "3", "--repetitions", "4000", "--json"]  # the clean method passes it
+COMMAND = ["--epsilon", "4", "--rounds", "3", "--repetitions", "1000", "--json"]  # the sound method passes it
 PROVEN = [name for name in REGISTRY if hasattr(REGISTRY[name], "calibrated") and name != "PDML"]
 
 
@@ -103,20 +103,40 @@ def test_a_central_method_without_noise_of_its_own_is_told_apart():
 # --- (d) seeded mistakes --------------------------------------------------------------------------------------------
 
 
-def test_the_clean_method_passes_the_command(tmp_path):
+def test_the_sound_method_passes_the_command(tmp_path, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "CDPADMM", Sound)
     code, document = command("CDPADMM", tmp_path)
     assert code == 0 and not document["refuted"] and document["mu"] / 1.5 < document["mu_low"]
     saved = json.loads((tmp_path / "CDPADMM.json").read_text())
-    assert saved["verdict"] == document["verdict"] and [len(s) for s in saved["scores"]] == [4000, 4000]
+    assert saved["verdict"] == document["verdict"] and [len(s) for s in saved["scores"]] == [1000, 1000]
     assert (tmp_path / "CDPADMM.png").read_bytes().startswith(b"\x89PNG")
+    assert len(document["tried"]) > 200 and {t["setting"] for t in document["tried"]} == {
+        "plain", "intercept and L2(100), proximal"
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
-def test_a_seeded_mistake_fails_the_same_command(bug, tmp_path, monkeypatch):
+@pytest.mark.parametrize("bug", SLIPS, ids=lambda bug: bug.__name__)
+def test_a_slip_fails_the_same_command(bug, tmp_path, monkeypatch):
     monkeypatch.setitem(REGISTRY, "CDPADMM", bug)
     code, document = command("CDPADMM", tmp_path)
     assert code == 1 and document["refuted"] and document["algorithm"] == bug.__name__
-    assert document["epsilon"] == pytest.approx(EPSILON), "the accountant is told the same as by the clean method"
+    assert document["epsilon"] == pytest.approx(EPSILON), "the accountant is told the same as by the sound method"
+
+
+@pytest.mark.parametrize(("bug", "loss", "where", "words"), FOUND, ids=lambda part: getattr(part, "__name__", None))
+def test_what_an_attack_found_is_found_again(bug, loss, where, words, tmp_path, monkeypatch):
+    """And by the right end: the rows, the lie or the sign that show this kind of mistake."""
+    monkeypatch.setitem(REGISTRY, "CDPADMM", bug)
+    code, document = command("CDPADMM", tmp_path, "--loss", loss)
+    assert code == 1 and document["refuted"] and document["algorithm"] == bug.__name__
+    assert words in document[where] and document["epsilon"] == pytest.approx(EPSILON)
+
+
+@pytest.mark.parametrize("bug", [one[0] for one in FOUND], ids=lambda bug: bug.__name__)
+def test_an_honest_neighbour_and_the_old_rows_would_not_have_found_it(bug, tmp_path, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "CDPADMM", bug)
+    code, document = command("CDPADMM", tmp_path, "--canary", "opposite", "--adversary", "silent")
+    assert code == 0 and not document["refuted"]
 
 
 # --- statistics -----------------------------------------------------------------------------------------------------
@@ -152,9 +172,15 @@ def test_repetitions_for_fitting_choosing_and_testing_share_no_seed(monkeypatch)
     real = audit.engine.observe
     monkeypatch.setattr(audit.engine, "observe", lambda *a: (seen.append(a[3]), real(*a))[1])
     for seed in (0, 1):
-        audit.run(Mean(), L.Absolute(), epsilon=1, delta=DELTA, repetitions=5000, seed=seed)
+        audit.run(Mean(), audit.worst_case(L.Absolute(), Mean()), epsilon=1, delta=DELTA, repetitions=5000, seed=seed)
     together = np.concatenate(seen)
-    assert len(together) == len(np.unique(together)) == 2 * (2 * 4000 * 2 + 2 * 5000)
+    once = 2 * 4000 * 2 + 2 * 5000
+    assert len(together) == len(np.unique(together)) == 2 * once
+    seen.clear()
+    pair = audit.trials(Mean(), audit.family(L.Absolute(), Mean())[:2], [audit.ADVERSARIES["silent"]])
+    audit.run(Mean(), pair, epsilon=1, delta=DELTA, repetitions=5000)
+    tested = np.concatenate(seen[-4:])  # two batches of two worlds
+    assert len(np.unique(tested)) == 10_000 and not np.isin(tested, np.concatenate(seen[:-4])).any()
 
 
 def test_the_same_seed_gives_the_same_result():
@@ -195,7 +221,7 @@ def test_every_loss_of_the_library_has_a_name():
 
 def test_a_canary_replaces_exactly_one_row_of_its_target():
     one = audit.worst_case(L.Absolute(), Mean())
-    with pytest.raises(ValueError, match=r"replaces one row of agent 0, given \[\]"):
+    with pytest.raises(ValueError, match=r"no row replaced: a canary replaces one row of agent 0"):
         audit.Canary(one.one, one.one, one.graph, "nothing changes")
     with pytest.raises(ValueError, match="replaces one row of agent 1"):
         audit.Canary(one.one, one.other, one.graph, "another agent's row", target=1)
@@ -209,9 +235,8 @@ def test_an_audit_never_confirms():
     result = attack("CDPADMM")
     words = str(result) + json.dumps(result.to_json(), ensure_ascii=False)
     assert not any(w in words.lower() for w in ("confirm", "proven", "verified", "safe", "is private"))
-    assert result.verdict == (
-        f"not contradicted: lower bound {result.epsilon_low:.3g} at confidence 95 % with this canary; claim 4"
-    )
+    assert result.verdict == f"not contradicted: lower bound {result.epsilon_low:.3g} at confidence 95 %; claim 4"
+    assert str(result).index("what it could not have seen") > str(result).index("what it could have seen")
 
 
 def test_predictions_are_what_the_method_sends_without_its_noise():
@@ -240,10 +265,13 @@ def test_bad_input_is_one_line(wrong, named_in_it):
 @pytest.mark.parametrize(
     ("args", "named_in_it"),
     [
-        (["NoSuch"], "unknown method 'NoSuch'"), (["ADMM"], "ADMM claims no privacy"), (["ORZO"], "ORZO claims no"),
+        (["NoSuch"], "method 'NoSuch': must be"), (["ADMM"], "ADMM claims no privacy"), (["ORZO"], "ORZO claims no"),
         (["CDPADMM", "--loss", "cubic"], "unknown loss 'cubic'"), (["CDPADMM", "--epsilon", "0"], "epsilon=0"),
         (["CDPADMM", "--delta", "2"], "delta=2"), (["DVP", "--loss", "squared"], "unbounded"),
         (["CDPADMM", "--rounds", "0"], "rounds=0"), (["PVP", "--published"], "no published form"),
+        (["CDPADMM", "--canary", "yellow"], "unknown canary 'yellow'"), (["CDPADMM", "--rows", "0"], "rows=0"),
+        (["CDPADMM", "--adversary", "honest"], "unknown adversary 'honest'"),
+        (["PDML", "--published", "--canary", "blank"], "leave out --canary"),
         (["CDPADMM", "--repetitions", "5"], "repetitions=5"), (["CDPADMM", "--output", __file__], "not a folder"),
     ],
 )  # fmt: skip
@@ -261,8 +289,11 @@ def test_the_claim_is_the_accountants():
     assert prepare("DVP", None, 1.0, DELTA, 4, False).mu is None, "a pure-ε claim is not a Gaussian one"
 
 
-def test_plain_words_on_the_command_line(tmp_path):
+def test_plain_words_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setitem(REGISTRY, "DPSGD", Sound)
     args = ["audit", "DPSGD", "--repetitions", "200", "--rounds", "2", "--output", str(tmp_path)]
-    out = CliRunner().invoke(app, args)
+    out = CliRunner().invoke(app, [*args, "--canary", "zero row"])
     assert out.exit_code == 0 and out.stdout.startswith("not contradicted: lower bound ")
-    assert "canary: 1 of 5 rows" in out.stdout and "DPSGD.png" in out.stdout
+    assert "canary: 1 of 5 rows, all zero" in out.stdout and "DPSGD.png" in out.stdout
+    report = out.stdout.split(f"  {tmp_path}")[0]  # the folder's name may be of any length
+    assert max(map(len, report.splitlines())) <= 80

@@ -1,24 +1,28 @@
 """The command line as a user meets it: help, lists, JSON, one-line errors, Ctrl-C."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
+import traceback
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from waiting import is_at_work
 
 from confide import __version__
 from confide.algorithms import REGISTRY
-from confide.cli import app, bench, describe
+from confide.cli import app, bench
 from confide.cli.algorithms import listing
+from confide.errors import ConfideError, Diverged, MissingExtra, WrongType, describe
 
-COMMANDS = ("demo", "fit", "predict", "plan", "algorithms", "audit", "account", "randomize", "report", "reproduce",
-            "bench")  # fmt: skip
-GROUPS = {"schema": ("suggest", "check"), "federation": ("new",), "node": ("init", "ingest", "run", "status", "model")}
+COMMANDS = ("demo", "fit", "predict", "plan", "algorithms", "audit", "account", "randomize", "relay", "report",
+            "reproduce", "sweep", "bench", "compile")  # fmt: skip
+GROUPS = {"schema": ("suggest", "merge", "check"), "federation": ("new", "review", "sign", "amend"),
+          "node": ("init", "rekey", "ingest", "run", "status", "model", "compare")}  # fmt: skip
 EVERY = [*COMMANDS, *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]
 
@@ -100,19 +104,52 @@ def test_a_mistake_is_one_line_and_exit_code_2(args: list[str], named: str) -> N
     assert out.stderr.count("\n") == 1 and out.stderr.startswith("confide: ") and named in out.stderr
 
 
-def test_an_error_in_the_work_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def failing(*_: object, **__: object) -> None:
-        raise ArithmeticError("agent 3 diverged:\n lower the step")
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr("confide.demo.run", failing)
+    monkeypatch.setattr("confide.demo.simulated.run", run)
+
+
+@pytest.mark.parametrize("error", [
+    Diverged("agent 3 diverged:\n lower the step"), ConfideError("agent 3 diverged: lower the step"),
+    MissingExtra("agent 3 diverged: lower the step"), WrongType("agent 3 diverged: lower the step"),
+    TimeoutError("agent 3 diverged: lower the step"),
+])  # fmt: skip
+def test_an_error_in_the_work_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception) -> None:
+    failing(monkeypatch, error)
     out = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
     assert out.exit_code == 2 and out.stderr.endswith("confide: agent 3 diverged: lower the step\n")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("confide.demo.run", lambda *_, **__: {}["missing"])
-    assert isinstance(CliRunner().invoke(app, ["demo", "--output", str(tmp_path)]).exception, KeyError)
+@pytest.mark.parametrize("number, said", [(errno.ENOSPC, "No space left on device"), (errno.EDQUOT, "quota")])
+def test_trouble_of_the_machine_is_one_line(monkeypatch, tmp_path: Path, number: int, said: str) -> None:
+    failing(monkeypatch, OSError(number, os.strerror(number)))
+    out = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
+    assert out.exit_code == 2 and said in out.stderr and "Traceback" not in out.stderr
+
+
+@pytest.mark.parametrize("error", [
+    KeyError("missing"), ValueError("operands could not be broadcast"), ZeroDivisionError("division by zero"),
+    ModuleNotFoundError("No module named 'confide.nothing'"), TypeError("wrong"), OSError(errno.EBADF, "Bad file"),
+])  # fmt: skip
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error) -> None:
+    """And is followed by one line that says whose it is and where to report it."""
+    failing(monkeypatch, error)
+    found = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)]).exception
+    assert found is error
+    *_, last = "".join(traceback.format_exception(found)).splitlines()
+    assert last.startswith("confide: this is a bug of ours: please report it") and "https://" in last
+
+
+def test_a_mistake_of_ours_in_a_process_of_its_own(tmp_path: Path) -> None:
+    start = ("import confide.privacy.ledger as l; l.default_path = lambda: {}['x']; "
+             "import sys; sys.argv = ['confide', 'account']; from confide.cli import main; main()")  # fmt: skip
+    out = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True)
+    lines = out.stderr.splitlines()
+    assert out.returncode == 1 and lines[0].startswith("Traceback") and "KeyError: 'x'" in lines
+    assert lines[-1].startswith("confide: this is a bug of ours") and out.stdout == ""
 
 
 def test_errors_of_the_system_name_the_file() -> None:
@@ -135,13 +172,17 @@ def test_bench_runs_the_script_and_hands_on_its_exit_code(tmp_path: Path) -> Non
     assert confide("bench", cwd=tmp_path).returncode == 1
     (tmp_path / "benchmarks" / "node.py").write_text("print('nodes')")
     assert confide("bench", "--network", cwd=tmp_path).stdout == "nodes\n"
+    (tmp_path / "benchmarks" / "accuracy.py").write_text("import sys; print(sys.argv[1:])")
+    assert confide("bench", "--accuracy", "adult,wine", cwd=tmp_path).stdout == "['--only', 'adult,wine']\n"
 
 
 @pytest.mark.slow
 def test_ctrl_c_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    """While functions are compiled, too: LLVM would swallow the interruption."""
     job = subprocess.Popen([*PROGRAM, "demo", "--output", str(tmp_path / "demo")], text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-    time.sleep(3)
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           env={**os.environ, "CONFIDE_CACHE": str(tmp_path / "cache")})  # fmt: skip
+    assert is_at_work(job, 3)
     job.send_signal(signal.SIGINT)
     stdout, stderr = job.communicate(timeout=120)
     assert job.returncode == 130 and stdout == "" and stderr.splitlines()[-1] == "confide: interrupted"
@@ -167,3 +208,12 @@ def test_demo_json_is_all_of_stdout(tmp_path: Path) -> None:
     assert document["picture"] == str(tmp_path / "convergence.png") and document["simulated"] is True
     assert document["report"] == str(tmp_path / "report.html")
     assert all(line["epsilon"] is None or line["epsilon"] <= 1 + 1e-9 for line in document["lines"])
+
+
+def test_bench_of_many_nodes_goes_with_the_network(tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "many.py").write_text("import sys; print(sys.argv[1:])")
+    out = confide("bench", "--network", "--nodes", "300", "--rounds", "7", "--json", cwd=tmp_path)
+    assert out.returncode == 0 and out.stdout.strip() == str(["--json", "--nodes", "300", "--rounds", "7"])
+    out = confide("bench", "--nodes", "300", cwd=tmp_path)
+    assert out.returncode == 2 and "--nodes 300: goes with --network" in out.stderr

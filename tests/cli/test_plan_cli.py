@@ -5,16 +5,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.core import TyperCommand
 from typer.testing import CliRunner
+from waiting import is_at_work
 
 from confide.cli import app
-from confide.cli.plan import Several, shares
+from confide.cli.plan import Several
+from confide.planning.rows import shares
 
 PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]
 SMALL = ("--parties", "3", "--rows", "300", "--features", "3", "--seeds", "2")
@@ -81,7 +82,7 @@ def test_json_has_everything() -> None:
     assert [p["rows"] for p in found["parties"]] == [200, 100] and found["for_release"] is True
     (one,) = found["epsilons"]
     assert one["epsilon"] == 2 and one["network_seconds"] == pytest.approx(one["seconds"] + 0.1 * one["rounds"])
-    assert one["bytes_sent"] == one["rounds"] * 2 * 4 * 8  # two parties, three features and the intercept
+    assert one["bytes_sent"] == 8 * 2 * 2 * (2 * 3 + 60 * 4)  # up and down, two parties, three features
     party = found["parties"][1]
     assert set(party) == {"name", "rows", "alone", "joining_adds", "joining_adds_over_private"}
 
@@ -140,9 +141,84 @@ def test_bad_own_rows_are_refused_by_line_and_column(home: Path) -> None:
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     job = subprocess.Popen([*PROGRAM, "plan", "--rows", "20000", "--seeds", "500", "--plot", "plan.png"], cwd=tmp_path,
                            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ})  # fmt: skip
-    time.sleep(8)
-    assert job.poll() is None
+    assert is_at_work(job, 6)
     job.send_signal(signal.SIGINT)
     stdout, stderr = job.communicate(timeout=60)
     assert job.returncode == 130 and stdout == "" and stderr.splitlines()[-1] == "confide: interrupted"
     assert "Traceback" not in stderr and list(tmp_path.iterdir()) == []
+
+
+def printed(out: str) -> dict[str, str]:
+    """The commands at the end, as a shell reads them: by their second word."""
+    joined = out.replace("\\\n", " ")
+    return {line.split()[1]: line for line in joined.splitlines() if line.startswith("confide ")}
+
+
+def cards_for(names: list[str], home: Path) -> None:
+    from confide.network.identity import Identity
+
+    for k, name in enumerate(names):
+        Identity.create(home / f"home-{k}", name, f"127.0.0.1:{7001 + k}")
+        (home / f"{name}.toml").write_text((home / f"home-{k}" / "card.toml").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["logistic", "svc", "lasso", "quantile"])
+def test_the_commands_that_were_forecast_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """Of generated rows: cards by the parties' names, and a file with the column `party`."""
+    from confide.node import federation as federations
+
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("plan", "--rows", 200, 100, "--features", 3, "--seeds", 2, "--epsilon", 1, 2, "--model", model,
+                         "--rounds", 12)  # fmt: skip
+    assert code == 0, err
+    said = printed(out)
+    cards_for(["party-1", "party-2"], tmp_path)
+    rng = np.random.default_rng(1)
+    rows = [(rng.uniform(-1, 1, 3), name) for name, n in (("a", 200), ("b", 100)) for _ in range(n)]
+    label = "y" if model in ("logistic", "svc") else "number"
+    lines = [",".join([*(f"{x:.4f}" for x in row), name, "yes" if row[0] > 0 else "no", f"{row[0]:.4f}"])
+             for row, name in rows]  # fmt: skip
+    Path("data.csv").write_text("\n".join(["x1,x2,x3,party,y,number", *lines]) + "\n")
+    kind = 'kind = "binary"\nvalues = ["no", "yes"]' if label == "y" else 'kind = "real"\nlow = -1\nhigh = 1'
+    columns = "".join(f'[columns.x{k}]\nkind = "numeric"\nlow = -1\nhigh = 1\n' for k in (1, 2, 3))
+    other = {"y": "number", "number": "y"}[label]
+    Path("schema.toml").write_text(
+        f'[label]\nname = "{label}"\n{kind}\n[group]\nname = "party"\nvalues = ["a", "b"]\n{columns}'
+        f'[columns.{other}]\nkind = "ignore"\n'
+    )
+    for command in ("federation", "fit"):
+        done = subprocess.run(
+            ["bash", "-c", said[command].replace("confide", " ".join(f"'{word}'" for word in PROGRAM), 1)],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    found = federations.load("federation.toml")
+    assert found.public.sizes.tolist() == [200, 100] and found.algorithm.rounds == 12
+    kinds = {"logistic": "Logistic", "svc": "SmoothedHinge", "lasso": "Squared", "quantile": "Quantile"}
+    assert type(found.loss).__name__ == kinds[model] and found.weighting == "rows"
+    assert (type(found.penalty).__name__ == "L1") == (model == "lasso")
+    assert Path("model.json").is_file()
+
+
+def test_advice_says_for_whom_and_from_which_epsilon() -> None:
+    """On numbers made by hand: joining adds 0.1 at ε=1 for the first party, at ε=3 for both, for the third never."""
+    from dataclasses import replace
+
+    from confide.planning.advice import advised, first_worth, worth
+    from confide.planning.plan import Generated, plan
+
+    found = plan(Generated((60, 60, 60), 2), [1.0, 3.0], seeds=3)
+    joint = np.repeat(np.array([[0.6, 0.5, 0.4], [0.6, 0.6, 0.4]])[:, None], 3, axis=1)  # (E, S, K)
+    found = replace(found, joint=joint, alone=np.full((3, 3), 0.5))
+    assert first_worth(found) == [1.0, 3.0, None] and advised(found) == 3.0
+    assert (
+        worth(found)
+        == "Joining is worth it from ε=1 for party 1; from ε=3 for party 2; at none of these ε for party 3."
+    )
+    every = replace(found, joint=joint + 0.2)
+    assert worth(every) == "Joining is worth it from ε=1 for every party." and advised(every) == 1.0
+    nobody = replace(found, joint=joint - 0.2)
+    assert worth(nobody) == "Joining is worth it at none of these ε for every party." and advised(nobody) == 3.0
+    fickle = replace(found, joint=joint[::-1])  # helped at ε=1 alone: not from there on
+    assert first_worth(fickle)[1] is None

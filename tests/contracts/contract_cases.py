@@ -1,4 +1,4 @@
-"""One entry a method: a setting without noise that must reach the optimum, and one with its noise on."""
+"""One entry per method: a setting without noise that must reach the optimum, and one with its noise on."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -88,37 +88,38 @@ class Case:
 
 
 A = confide.algorithms
-LINEAR = {"penalty": 0.2, "step": 2.0, "rounds": 1500}
+LINEAR = {"coupling": 0.2, "step": 2.0, "rounds": 1500}
+EXACT = {"coupling": 0.1, "tolerance": 1e-9}
 CASES = {
-    "ADMM": Case("logistic", A.ADMM(penalty=0.1, rounds=300), A.ADMM(penalty=0.1, rounds=6)),
+    "ADMM": Case("logistic", A.ADMM(coupling=0.1, rounds=300), A.ADMM(coupling=0.1, rounds=6)),
     "LinearizedADMM": Case("logistic", A.LinearizedADMM(**LINEAR), A.LinearizedADMM(rounds=6)),
     "CDPADMM": Case("logistic", A.CDPADMM(**LINEAR), A.CDPADMM(rounds=6, clip=0.5, noise=0.1)),
     "DDPADMM": Case("logistic", A.DDPADMM(**LINEAR), A.DDPADMM(rounds=6, clip=0.5, noise=0.1)),
     "DPADMM": Case(
-        "logistic", A.DPADMM(penalty=0.2, step=2.0, step_decay=0.0, rounds=1500), A.DPADMM(rounds=6, clip=1, noise=3)
+        "logistic", A.DPADMM(coupling=0.2, step=2.0, step_decay=0.0, rounds=1500), A.DPADMM(rounds=6, clip=1, noise=0.3)
     ),
-    "RADMM": Case("logistic", A.RADMM(penalty=0.1, rounds=600), A.RADMM(rounds=6, noise_rate=30, release_noise=0.01)),
+    "RADMM": Case("logistic", A.RADMM(**EXACT, rounds=600), A.RADMM(rounds=6, noise_rate=30, release_noise=0.01)),
     "MRADMM": Case(
-        "logistic", A.MRADMM(penalty=0.1, rounds=600), A.MRADMM(rounds=6, growth=1.1, noise_rate=30, common_dual=True)
+        "logistic", A.MRADMM(**EXACT, rounds=600), A.MRADMM(rounds=6, growth=1.1, noise_rate=30, common_dual=True)
     ),
-    "DVP": Case("logistic", A.DVP(penalty=0.1, rounds=300), A.DVP(rounds=6, noise_rate=30.0)),
-    "PVP": Case("logistic", A.PVP(penalty=0.1, rounds=300), A.PVP(rounds=6, noise=0.2)),
+    "DVP": Case("logistic", A.DVP(**EXACT, rounds=300), A.DVP(rounds=6, noise_rate=30.0)),
+    "PVP": Case("logistic", A.PVP(**EXACT, rounds=300), A.PVP(rounds=6, noise=0.2)),
     "MADMM": Case(
-        "logistic", A.MADMM(penalty=0.1, dual_step=0.1, rounds=300), A.MADMM(rounds=6, growth=1.1, noise_rate=30)
+        "logistic", A.MADMM(**EXACT, dual_step=0.1, rounds=300), A.MADMM(rounds=6, growth=1.1, noise_rate=30)
     ),
     "PDML": Case(
-        "noisy labels", A.PDML(penalty=0.1, rounds=300), A.PDML(rounds=6, objective_noise=0.5, noise=0.1)
+        "noisy labels", A.PDML(coupling=0.1, rounds=300), A.PDML(rounds=6, objective_noise=0.5, noise=0.1)
     ),
     "PrivatePDML": Case("noisy labels", A.PrivatePDML(**LINEAR), A.PrivatePDML(rounds=6, noise=0.1)),
     "DPSGD": Case("hinge", A.DPSGD(rounds=20_000, step=2.0), A.DPSGD(rounds=6, clip=1.0, noise=0.1), 1e-2),
-    "FADMM": Case("quantile", A.FADMM(penalty=0.3, rounds=500), A.FADMM(rounds=6)),
+    "FADMM": Case("quantile", A.FADMM(coupling=0.3, rounds=500), A.FADMM(rounds=6)),
     "FDPADMM": Case(
-        "quantile", A.FDPADMM(penalty=0.3, step=3.0, rounds=6000, average_from=0.5),
-        A.FDPADMM(rounds=6, clip=1.0).published(0.5, 1e-3), 1e-2,
+        "quantile", A.FDPADMM(coupling=0.3, step=3.0, rounds=6000, average_from=0.5),
+        A.FDPADMM(rounds=6, clip=1.0, noise=0.3), 1e-2,
     ),
-    "DZOA": Case("squared", A.DZOA(rounds=60, penalty=0.2, step=2.0), A.DZOA(rounds=3, inner_steps=5), 5e-2),
+    "DZOA": Case("squared", A.DZOA(rounds=60, coupling=0.2, step=2.0), A.DZOA(rounds=3, inner_steps=5), 5e-2),
     "PrivateZeroth": Case(
-        "squared", A.PrivateZeroth(rounds=3000, penalty=0.2, step=1.0, directions=40),
+        "squared", A.PrivateZeroth(rounds=3000, coupling=0.2, step=1.0, directions=40),
         A.PrivateZeroth(rounds=3, inner_steps=2, clip=1.0, noise=0.1), 5e-2,
     ),
     "ORZO": Case("squared", A.ORZO(rounds=3000, step=2.0), A.ORZO(rounds=6), 5e-2),

@@ -35,14 +35,14 @@ def test_central_methods_reach_the_optimum(name):
 
 @pytest.mark.parametrize("name", ["ADMM", "PVP"])
 def test_exact_methods_take_nonsmooth_losses(name):
-    algorithm = REGISTRY[name](penalty=0.3, rounds=400)
+    algorithm = REGISTRY[name](coupling=0.3, rounds=400)
     run = confide.simulate(problem("quantile"), GRAPHS["random"], algorithm, record=())
     assert distance(run.estimates, optimum("quantile")) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["LinearizedADMM", "CDPADMM", "DDPADMM", "DPADMM", "FDPADMM"])
 def test_a_prox_reaches_the_lasso_solution(name):
-    algorithm = REGISTRY[name](penalty=0.2, step=1.0, step_decay=0.0, rounds=4000, proximal=True)
+    algorithm = REGISTRY[name](coupling=0.2, step=1.0, step_decay=0.0, rounds=4000, proximal=True)
     run = confide.simulate(problem("lasso"), GRAPHS["random"], algorithm, record=())
     assert distance(run.estimates, optimum("lasso")) < 1e-6
 
@@ -51,7 +51,7 @@ def test_a_prox_reaches_the_lasso_solution(name):
 @pytest.mark.parametrize("kind", ["hinge", "quantile"])
 def test_subgradient_steps_come_closer_with_more_rounds(name, kind):
     best = optimum(kind)
-    options = {"step": 2.0, "step_decay": 0.5} | ({} if name == "DPSGD" else {"penalty": 0.2})
+    options = {"step": 2.0, "step_decay": 0.5} | ({} if name == "DPSGD" else {"coupling": 0.2})
     far, near = (
         distance(
             confide.simulate(problem(kind), GRAPHS["ring"], REGISTRY[name](rounds=n, **options), record=()).estimates,
@@ -65,7 +65,7 @@ def test_subgradient_steps_come_closer_with_more_rounds(name, kind):
 
 def test_unequal_penalties_reach_a_weighted_optimum_and_a_common_dual_step_the_true_one():
     eta = (0.1, 0.2, 0.15, 0.3, 0.1)
-    published = A.MRADMM(penalty=eta, rounds=1200)
+    published = A.MRADMM(coupling=eta, rounds=1200)
     run = confide.simulate(problem("logistic"), GRAPHS["random"], published, record=())
     weighted = optimum("logistic", tuple(1 / e for e in eta))
     assert distance(run.estimates, weighted) < 1e-6
@@ -78,7 +78,7 @@ def test_unequal_penalties_reach_a_weighted_optimum_and_a_common_dual_step_the_t
 @pytest.mark.parametrize("name", ["LinearizedADMM", "DPADMM"])
 def test_concave_penalties_stop_at_a_stationary_point(name, penalty):
     p = problem("squared", penalty)
-    algorithm = REGISTRY[name](penalty=0.2, step=1.0, step_decay=0.0, rounds=6000, proximal=True)
+    algorithm = REGISTRY[name](coupling=0.2, step=1.0, step_decay=0.0, rounds=6000, proximal=True)
     beta = confide.simulate(p, GRAPHS["ring"], algorithm, record=()).estimates[0, 0]
     X, y = p.shards.X, p.shards.y
     scale = np.repeat(1 / p.shards.sizes, p.shards.sizes)

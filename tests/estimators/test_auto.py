@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 import confide
-from confide.estimators import auto, engine
+from confide.estimators import auto
+from confide.estimators import one_fit as engine
 from confide.problem import losses
 
 SUITED = [
@@ -28,24 +29,38 @@ def public(loss, n, graph, row_norm=2.0, features=7):
 def test_it_is_proven_and_spends_what_it_may(loss, n, graph):
     seen = public(loss, n, graph)
     mu = engine.budget(1.0, 1e-5)
-    method = engine.calibrated(auto.choose(seen, mu), seen, mu, 1.0, 1e-5)
-    assert auto.FEWEST_ROUNDS <= method.rounds <= auto.MOST_ROUNDS
-    assert method.guarantee(seen).label == "proven"
+    method = engine.calibrated(auto.choose(), seen, mu, 1.0, 1e-5)
+    assert method.rounds == 61 and method.guarantee(seen).label == "proven"
     spent = engine.price([(method, seen)], 1e-5, secure=False, not_covered=())
-    assert spent.spent == pytest.approx(1.0, rel=1e-6) and spent.spent <= 1.0
+    assert spent.spent == pytest.approx(1.0, rel=1e-5) and spent.spent <= 1.0  # rounding is counted by a bound
 
 
-def test_it_sees_nothing_but_public_values():
-    """`choose` takes a `Public`, which holds no rows; more rows or budget never make it shorter."""
-    seen = [public(losses.Logistic(), n, confide.Graph.ring(5)) for n in (10**2, 10**4, 10**6)]
-    rounds = [auto.choose(one, mu=0.25).rounds for one in seen]
-    assert rounds == sorted(rounds) and rounds[0] == auto.FEWEST_ROUNDS and rounds[-1] == auto.MOST_ROUNDS
-    assert auto.choose(seen[1], mu=0.25, rounds=7).rounds == 7
+@pytest.mark.parametrize(("n", "said"), [(10**2, "buys no scale"), (3 * 10**2, "buys how far apart"),
+                                         (10**4, "buys each feature's mean and square")])  # fmt: skip
+def test_it_says_why_from_public_values(n, said):
+    """g = 9/(4√2)·√(5/3)·√7/(nμ√.1) by hand, five parties of which two may collude."""
+    seen, mu = public(losses.Logistic(), n, confide.Graph.ring(5)), 0.1
+    method = engine.calibrated(auto.choose(), seen, mu, 1.0, 1e-5)
+    loud = 9 / (4 * np.sqrt(2)) * np.sqrt(5 / 3) * np.sqrt(7) / (n * mu * np.sqrt(0.1))
+    why = auto.why(method, seen, mu)
+    assert said in why and f"{loud:.2g} of a row's length" in why
+    assert "at most 2 of 5 parties collude, so that sums carry 1.29 times a curator's noise" in why
+    assert auto.choose(rounds=7).rounds == 7 and auto.choose(collusion=3).collusion == 3
+
+
+def test_what_a_first_round_buys_is_within_the_budget():
+    """Moments are wider than a gradient; each number that secure noise rounds costs a little."""
+    for n in (100, 500, 10**4):
+        seen = public(losses.Logistic(), n, confide.Graph.ring(5), features=400)
+        mu = engine.budget(1.0, 1e-5)
+        method = engine.calibrated(auto.choose(rounds=2), seen, mu, 1.0, 1e-5)
+        assert engine.price([(method, seen)], 1e-5, secure=False, not_covered=()).spent <= 1.0
 
 
 def test_a_loss_without_settings_is_refused():
+    seen = public(losses.Absolute(), 100, confide.Graph.ring(5))
     with pytest.raises(ValueError, match="no settings for Absolute"):
-        auto.taste(losses.Absolute())
+        engine.calibrated(auto.choose(), seen, 0.5, 1.0, 1e-5)
 
 
 # Round numbers above what a cell nucleus can measure: constants, not maxima of this data.
@@ -57,7 +72,7 @@ BREAST_RANGES = np.array([
 
 
 def test_breast_cancer():
-    """ε=1, δ=1e-5, five parties, 20 seeds, a fifth of the rows held out: 84.3 %; diffprivlib's default gets 63 %."""
+    """ε=1, δ=1e-5, 20 seeds, a fifth of the rows held out; diffprivlib's default gets 63 %."""
     X, y = load_breast_cancer(return_X_y=True)
     X = 2 * np.clip(X / BREAST_RANGES, 0, 1) - 1
     right = []
@@ -67,20 +82,20 @@ def test_breast_cancer():
         model = confide.PrivateLogisticRegression(epsilon=1.0, classes=[0, 1], random_state=seed)
         right.append(model.fit(X[train], y[train]).score(X[test], y[test]))
     print(f"breast cancer, ε=1: {100 * np.mean(right):.1f} % right, sd {100 * np.std(right, ddof=1):.1f}")
-    assert np.mean(right) > 0.63 + 0.10
+    assert np.mean(right) > 0.63 + 0.20
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("CONFIDE_DATA" not in os.environ, reason="no UCI Adult: neither CONFIDE_DATA nor ../shared/data")
-@pytest.mark.parametrize(("epsilon", "most"), [(1.0, 17.8), (3.0, 17.1)])
-def test_adult(epsilon, most):
-    """40,000 training rows, five parties on a ring, δ=1e-5, 10 seeds."""
+@pytest.mark.parametrize(("epsilon", "parties", "most"), [(1.0, None, 15.9), (1.0, 5, 16.0), (3.0, 20, 15.6)])
+def test_adult(epsilon, parties, most):
+    """40,000 training rows, alone or an honest majority of parties, δ=1e-5, 6 seeds, each with another split."""
     X, y = confide.datasets.load_adult()
-    order = np.random.default_rng(0).permutation(len(y))
-    train, test = order[:40_000], order[40_000:]
     wrong = []
-    for seed in range(10):
-        model = confide.PrivateLogisticRegression(epsilon=epsilon, classes=[-1, 1], random_state=seed)
+    for seed in range(6):
+        order = np.random.default_rng(7000 + seed).permutation(len(y))
+        train, test = order[:40_000], order[40_000:]
+        model = confide.PrivateLogisticRegression(epsilon=epsilon, classes=[-1, 1], parties=parties, random_state=seed)
         wrong.append(100 * (1 - model.fit(X[train], y[train]).score(X[test], y[test])))
     print(f"Adult, ε={epsilon:g}: {np.mean(wrong):.2f} % wrong, sd {np.std(wrong, ddof=1):.2f}")
     assert np.mean(wrong) <= most

@@ -1,4 +1,8 @@
-"""scikit-learn's own checks, every one of them, with no expected failures."""
+"""scikit-learn's own checks, every one of them, with one expected failure.
+
+A row of weight 2 is not two rows: noise follows from the public number of rows, and no private method can tell weights
+from it.
+"""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -15,6 +19,14 @@ def test_every_estimator_is_checked():
     assert {kind.__name__ for kind in ESTIMATORS} == {n for n in confide.__all__ if n.startswith(("Private", "Func"))}
 
 
-@parametrize_with_checks([*(kind() for kind in ESTIMATORS), confide.FunctionalQuantileRegressor(basis="fpca")])
+REPEATED = "the number of rows is public, and noise follows from it"
+OURS = {
+    **{f"check_sample_weight_equivalence_on_{form}_data": REPEATED for form in ("dense", "sparse")},
+    "check_all_zero_sample_weights_error": "weights are private: a fit that stops for them would tell that all are 0",
+}
+
+
+@parametrize_with_checks([*(kind() for kind in ESTIMATORS), confide.FunctionalQuantileRegressor(basis="fpca")],
+                         expected_failed_checks=lambda estimator: OURS)  # fmt: skip
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.optimize import brentq
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
@@ -13,8 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import confide
+from confide.estimators import one_fit as engine
+from confide.estimators.one_fit import EveryonesNoise
+from confide.privacy import ZCDP, epsilon
 from confide.privacy.budget import BudgetExceeded
 from confide.privacy.ledger import Ledger
+from confide.privacy.secure import SecureNoise
+from confide.runs.party import Party, add
 
 
 def labelled(n=600, seed=0):
@@ -39,7 +46,10 @@ def test_without_a_random_state_noise_is_secure_and_paid_for():
     assert not np.allclose(first.coef_, again.coef_)
     assert first.privacy_.guarantee.label == "proven"
     assert first.privacy_.spent == pytest.approx(1.0, rel=1e-6) and first.privacy_.spent <= 1.0
-    assert first.privacy_.exact < first.privacy_.spent
+    assert first.privacy_.exact < first.privacy_.spent < first.privacy_.exact * (1 + 1e-6)
+    charged = first.privacy_.charged
+    assert first.privacy_.zcdp == epsilon([ZCDP(charged.mu**2 / 2)], 1e-5) > 1.05 * first.privacy_.spent
+    assert 0 < charged.slack < 1e-32 and f"(through zCDP {first.privacy_.zcdp:.4g})" in str(first.privacy_)
     assert "this fit only; selection not covered" in str(first.privacy_)
 
 
@@ -54,9 +64,9 @@ def test_a_seed_makes_a_simulation_of_the_same_cost_that_protects_nobody():
 
 def test_secure_noise_has_the_scale_of_the_simulated_one():
     X, y = labelled(100)
-    options = {"rounds": 1}
-    real = [confide.PrivateLogisticRegression(**options).fit(X, y).party_coef_ for _ in range(40)]
-    seeded = [confide.PrivateLogisticRegression(random_state=s, **options).fit(X, y).party_coef_ for s in range(40)]
+    options = {"rounds": 1, "classes": ["ill", "well"]}
+    real = [confide.PrivateLogisticRegression(**options).fit(X, y).party_coef_ for _ in range(200)]
+    seeded = [confide.PrivateLogisticRegression(random_state=s, **options).fit(X, y).party_coef_ for s in range(200)]
     assert np.std(real) == pytest.approx(np.std(seeded), rel=0.15)  # 600 draws each
 
 
@@ -85,7 +95,7 @@ def test_classes_may_be_public_and_else_the_text_says_where_they_came_from():
     model = confide.PrivateLogisticRegression(random_state=0, classes=["well", "ill", "dead"]).fit(X, y)
     assert "read from y" not in str(model.privacy_)
     assert model.classes_.tolist() == ["well", "ill", "dead"] and model.coef_.shape == (3, 3)
-    with pytest.raises(ValueError, match="label 'ill': not one of the classes"):
+    with pytest.raises(ValueError, match="the label is not one of the classes"):
         confide.PrivateLogisticRegression(classes=["well", "dead"]).fit(X, y)
 
 
@@ -93,22 +103,37 @@ def test_only_proven_methods_run_unless_asked():
     X, y = measured(200)
     assumed = confide.algorithms.CDPADMM(rounds=5, assumed_bound=1.0)
     with pytest.raises(ValueError, match=r"CDPADMM: assumed: .* allow_unproven=True"):
-        confide.PrivateRidge(algorithm=assumed).fit(X, y)
-    model = confide.PrivateRidge(algorithm=assumed, allow_unproven=True).fit(X, y)
+        confide.PrivateRidge(algorithm=assumed, target_range=(-1, 1), parties=5).fit(X, y)
+    model = confide.PrivateRidge(algorithm=assumed, target_range=(-1, 1), parties=5, allow_unproven=True).fit(X, y)
     assert model.privacy_.guarantee.label == "assumed"
-    proven = confide.PrivateRidge(algorithm=confide.algorithms.DPSGD(rounds=5, clip=0.5)).fit(X, y)
+    given = confide.algorithms.DPSGD(rounds=5, clip=0.5)
+    proven = confide.PrivateRidge(algorithm=given, target_range=(-1, 1), parties=5).fit(X, y)
     assert proven.privacy_.guarantee.label == "proven" and proven.privacy_.spent <= 1.0
     with pytest.raises(ValueError, match="pools all rows"):
-        confide.PrivateRidge(algorithm=confide.algorithms.ORZO(), allow_unproven=True).fit(X, y)
+        confide.PrivateRidge(algorithm=confide.algorithms.ORZO(), target_range=(-1, 1), allow_unproven=True).fit(X, y)
 
 
 def test_objective_perturbation_runs_in_a_simulation_and_has_no_secure_sampler():
     X, y = labelled(200)
     method = confide.algorithms.RADMM(rounds=4, release_noise=0.05)
-    model = confide.PrivateLogisticRegression(algorithm=method, epsilon=4.0, random_state=0).fit(X, y)
+    model = confide.PrivateLogisticRegression(algorithm=method, epsilon=4.0, parties=5, random_state=0).fit(X, y)
     assert 0 < model.privacy_.spent <= 4.0
     with pytest.raises(ValueError, match="no secure sampler"):
-        confide.PrivateLogisticRegression(algorithm=method, epsilon=4.0).fit(X, y)
+        confide.PrivateLogisticRegression(algorithm=method, epsilon=4.0, parties=5).fit(X, y)
+
+
+@pytest.mark.parametrize("calculus", ["gaussian", "zcdp"])
+def test_a_fit_of_the_whole_budget_is_paid_in_either_calculus(tmp_path, calculus):
+    """The same release: a Gaussian budget counts its exact cost, one opened in zCDP goes on at ρ = μ²/2."""
+    X, y = labelled()
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.open_population("ward-7", epsilon=1.0, delta=1e-5, calculus=calculus)
+    asked = 1.0 if calculus == "gaussian" else 0.9  # of a Gaussian; through zCDP that is 0.985
+    model = confide.PrivateLogisticRegression(rounds=3, epsilon=asked, ledger=ledger, population="ward-7").fit(X, y)
+    (entry,) = ledger.entries("ward-7")
+    assert list(entry.events) == [model.privacy_.charged] and model.privacy_.charged.slack > 0
+    paid = model.privacy_.spent if calculus == "gaussian" else model.privacy_.zcdp
+    assert ledger.spent("ward-7") == pytest.approx(paid, rel=1e-9) and paid <= 1.0
 
 
 def test_a_ledger_pays_for_a_search_and_stops_it(tmp_path):
@@ -129,6 +154,74 @@ def test_a_ledger_pays_for_a_search_and_stops_it(tmp_path):
         clone(model).set_params(population=None).fit(X, y)
 
 
+# --- whom one must trust ----------------------------------------------------------------------------------------------
+
+
+def gdp_epsilon(mu, delta=1e-5):
+    """ε at which a μ-Gaussian release has δ: Φ(-ε/μ + μ/2) - e^ε Φ(-ε/μ - μ/2) = δ (Dong, Roth, Su 2022)."""
+    profile = lambda e: norm.cdf(-e / mu + mu / 2) - np.exp(e) * norm.cdf(-e / mu - mu / 2) - delta  # noqa: E731
+    return brentq(profile, 1e-9, 50)
+
+
+@pytest.mark.parametrize(("parties", "collusion", "colluders"), [(3, None, 1), (5, None, 2), (5, 1, 1), (9, 6, 6)])
+def test_the_first_line_says_whom_one_must_trust(parties, collusion, colluders):
+    X, y = labelled(90)
+    model = confide.PrivateLogisticRegression(collusion=collusion, classes=["ill", "well"])
+    model.fit(X, y, groups=np.arange(90) % parties)
+    mu = brentq(lambda m: gdp_epsilon(m) - 1.0, 0.01, 5)
+    everyone = gdp_epsilon(mu * np.sqrt(parties - colluders))
+    first, rest = str(model.privacy_).split("\n")
+    assert first == (
+        f"ε = 1 if at most {colluders} of {parties} collude, ε = {everyone:.4g} against all others together"
+    )
+    assert model.privacy_.trust.everyone == pytest.approx(everyone, rel=1e-5)
+    assert rest.startswith("ε=1 at δ=1e-05 for each row") and model.privacy_.guarantee.label == "proven"
+    assert "computational" in rest and "one process played all parties and masked nothing" in rest
+    assert "two" not in first and f"at most {colluders} of {parties} parties collude" in model.choice_
+
+
+def test_nobody_need_be_trusted_where_noise_is_independent():
+    X, y = labelled(90)
+    for parties, collusion in ((2, None), (5, 4)):
+        model = confide.PrivateLogisticRegression(collusion=collusion).fit(X, y, groups=np.arange(90) % parties)
+        said = str(model.privacy_)
+        assert model.privacy_.trust is None and "\n" not in said and "computational" not in said
+        assert "no other party is trusted" in model.choice_ and f"{np.sqrt(parties):.3g} times" in model.choice_
+
+
+def test_without_groups_one_party_holds_all_rows():
+    X, y = labelled(90)
+    model = confide.PrivateLogisticRegression().fit(X, y)
+    assert model.graph_ is None and model.party_names_ == ("all rows in one place",) and model.privacy_.trust is None
+    assert "one process holds all rows" in str(model.privacy_) and "computational" not in str(model.privacy_)
+    assert "a curator's noise" in model.choice_
+    run = model.run_
+    assert run.bytes_sent == 0 and run.setting.topology == "central" and run.setting.edges == ()
+    split = confide.PrivateLogisticRegression(parties=4).fit(X, y)
+    assert split.graph_.size == 4 and split.privacy_.trust.parties == 4
+    assert split.run_.bytes_sent == 8 * 2 * 4 * (
+        1 + 60 * 4
+    )  # two vectors a party and round; the spread first, one number
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(4000) % 5], ids=["alone", "five"])
+def test_the_noise_of_the_sum_is_a_curators(groups):
+    """Rows are all 0, so that a round's sum holds noise alone; its intercept's deviation is known by hand.
+
+    One gradient, and then no more: Δ = 2·½·√1.25/n, five parties of which two may collude have √(5/3) times Δ/μ.
+    """
+    X, y = np.zeros((4000, 2)), np.tile(["a", "b"], 2000)
+    mu = brentq(lambda m: gdp_epsilon(m) - 1.0, 0.01, 5)
+    method = confide.algorithms.JointDescent(rounds=1)
+    models = [
+        confide.PrivateLogisticRegression(algorithm=method, random_state=s).fit(X, y, groups=groups) for s in range(300)
+    ]
+    step = 0.2 * 1.9 * (1.8 / 0.2) / (0.25 * 1.25)  # the first one, safe for any rows
+    moved = [m.intercept_[0] for m in models]  # half of θ, which moved by the step times the noise
+    sigma = np.sqrt(1.25) / 4000 / mu * (1 if groups is None else np.sqrt(5 / 3))
+    assert np.std(moved) == pytest.approx(0.5 * step * sigma, rel=4 / np.sqrt(600))
+
+
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
@@ -139,7 +232,7 @@ def test_with_little_noise_it_is_logistic_regression():
     assert np.mean(model.predict(X) == usual.predict(X)) > 0.97
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
     assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
-    assert model.party_coef_.shape == (5, 1, 3) and np.allclose(model.party_coef_.mean(axis=0), model.coef_)
+    assert model.party_coef_.shape == (1, 1, 3) and np.array_equal(model.party_coef_[0], model.coef_)
 
 
 @pytest.mark.parametrize("kind", ["PrivateLogisticRegression", "PrivateLinearSVC"])
@@ -184,7 +277,8 @@ def test_units_of_rows_and_targets_do_not_matter(kind):
     """The same numbers in other units, bounds and penalties converted with them, give the same model."""
     X, y = measured(500)
     make, strength = getattr(confide, kind), 0.01
-    model = make(random_state=0, penalty_strength=strength, **({"l1_ratio": 1.0} if "Net" in kind else {})).fit(X, y)
+    model = make(random_state=0, penalty_strength=strength, target_range=(-1, 1), row_norm=1)
+    model = model.set_params(**({"l1_ratio": 1.0} if "Net" in kind else {})).fit(X, y)
     other = clone(model).set_params(
         row_norm=10.0, target_range=(-3.0, 7.0), penalty_strength=strength * (100 if kind == "PrivateRidge" else 50)
     ).fit(10 * X, 5 * y + 2)  # fmt: skip
@@ -225,7 +319,7 @@ def test_any_connected_network_learns_from_unlike_parties(graph):
 def test_two_parties_and_fewer_rows_than_parties():
     X, _ = labelled(3)
     assert confide.PrivateLogisticRegression(random_state=0, parties=2).fit(*labelled(50)).graph_.size == 2
-    assert confide.PrivateRidge(random_state=0).fit(X, X[:, 0]).graph_.size == 3
+    assert confide.PrivateRidge(random_state=0, parties=5).fit(X, X[:, 0]).graph_.size == 3
 
 
 # --- company ----------------------------------------------------------------------------------------------------------
@@ -269,16 +363,61 @@ def test_frames_keep_their_names(library):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"epsilon": -1.0}, "epsilon must be"), ({"delta": 2.0}, "delta must be"), ({"row_norm": 0}, "row_norm=0"),
-        ({"graph": "web"}, "graph='web': must be one of ring"), ({"parties": 1}, "parties=1"),
+        ({"epsilon": -1.0}, "epsilon=.*must be"), ({"delta": 2.0}, "delta=.*must be"), ({"row_norm": 0}, "row_norm=0"),
+        ({"graph": "web"}, "graph='web': must be one of ring"), ({"parties": 0}, "parties=0"),
+        ({"collusion": 1}, "one party has no others"),
         ({"rounds": 0}, "rounds=0"), ({"algorithm": "best"}, "algorithm='best'"),
         ({"penalty_strength": -1.0}, "penalty_strength=-1.0"), ({"target_range": (1, 1)}, "target_range="),
         ({"random_state": -1}, "random_state=-1"),
         ({"algorithm": confide.algorithms.CDPADMM(clip=1.0), "rounds": 3}, "leave rounds=None"),
+        ({"algorithm": confide.algorithms.JointDescent(), "collusion": 1}, "leave collusion=None"),
+        ({"algorithm": confide.algorithms.CDPADMM(clip=1.0)}, "CDPADMM learns over a network: give groups, or parties"),
+        ({"collusion": 5, "parties": 5}, "collusion=5: must be a whole number from 1 to 4"),
     ],
 )  # fmt: skip
 def test_bad_parameters_get_one_line(change, said):
     X, y = measured(50)
     with pytest.raises(ValueError, match=said) as caught:
-        confide.PrivateRidge(**change).fit(X, y)
+        confide.PrivateRidge(**{"target_range": (-1, 1), **change}).fit(X, y)
     assert "\n" not in str(caught.value)
+
+
+# --- one process that plays all parties -------------------------------------------------------------------------------
+
+
+def test_every_party_has_noise_of_its_own_deviation():
+    noise = EveryonesNoise(3)
+    value, scale = np.zeros((1, 3, 4000)), np.array([[1.0], [2.0], [8.0]])
+    drawn = noise.at(1).gaussian("answer", value, scale)[0] / scale
+    assert drawn.std(axis=1) == pytest.approx([1, 1, 1], abs=0.05)  # 4.5 standard errors
+    assert np.abs(np.corrcoef(drawn) - np.eye(3)).max() < 0.08
+    noise.prepare(4000)
+    same = noise.at(2).gaussian("answer", value, np.full((3, 1), 5.0))[0] / 5
+    assert same.std(axis=1) == pytest.approx([1, 1, 1], abs=0.05)
+    assert np.abs(np.corrcoef(np.vstack([drawn, same])) - np.eye(6)).max() < 0.08
+    with pytest.raises(RuntimeError, match="drawn already"):
+        noise.at(2).gaussian("answer", value, scale)
+    with pytest.raises(ValueError, match="no secure sampler"):
+        noise.gamma_norm("answer", 3)
+
+
+@pytest.mark.parametrize("kind", [confide.algorithms.DPSGD, confide.algorithms.JointDescent])
+def test_what_it_computes_is_what_parties_by_themselves_do(kind, monkeypatch):
+    """With the noise taken out, every party's model after every round, beside one `Party` each."""
+    X, y = labelled(90)
+    shards = confide.Shards.split(X, np.where(y == "ill", 1.0, -1.0), 3).clip_rows(1.0)
+    problem = confide.Problem(shards, confide.losses.Logistic(), weighting="rows", intercept=True)
+    graph = confide.Graph.ring(3)
+    public = problem.public(graph)
+    method = kind(rounds=4, clip=0.5).calibrated(public, 1.0, 1e-5)
+    monkeypatch.setattr(EveryonesNoise, "gaussian", lambda self, name, value, scale: value)
+    monkeypatch.setattr(SecureNoise, "gaussian", lambda self, name, value, scale: value)
+    parties = [Party(k, method, public, problem.only(k), SecureNoise()) for k in range(3)]
+    for models in engine.rounds(problem, graph, method, None):
+        sent = {k: party.send() for k, party in enumerate(parties)}
+        for party in parties:
+            if method.topology == "all":
+                party.receive_sum(add(sent.values(), len(sent[0]) // 8))
+            else:
+                party.receive(sent)
+        np.testing.assert_allclose(models, [party.estimate for party in parties], rtol=1e-9, atol=1e-12)

@@ -5,8 +5,8 @@ from functools import cache
 
 import pytest
 
-from confide.datasets import absent
-from confide.reproduce import Outcome, find, reproduce
+from confide.papers.datasets import absent
+from confide.papers.reproduce import Outcome, find, reproduce
 
 
 @pytest.fixture(scope="session")

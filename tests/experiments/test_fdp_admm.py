@@ -8,9 +8,9 @@ import pytest
 
 import confide
 from confide.algorithms import FDPADMM
+from confide.papers.reproduce import find
 from confide.problem.block import Block
 from confide.problem.functional import Basis, trapezoid
-from confide.reproduce import find
 
 PAPER = "fdp-admm"
 TEXT = Path(__file__).resolve().parents[3] / "shared" / "papers" / "fdp-admm.txt"
@@ -56,7 +56,8 @@ def test_a_cell_is_a_run_of_the_method(setting):
     for _ in range(run.algorithm.rounds):
         run.step()
     graph = confide.Graph.star(4)
-    one = confide.simulate(given, graph, FDPADMM(**setting.METHOD, noise=5.0), [8], record=())
+    noise = 5.0 * 2 * setting.C1 * 4 / 2000  # of the sensitivity: 4 machines, 2,000 rows
+    one = confide.simulate(given, graph, FDPADMM(**setting.METHOD, noise=noise), [8], record=())
     assert np.allclose(run.estimates[2], one.estimates[0], atol=1e-3)
     assert one.privacy.guarantee.label == "assumed"  # what the tables say of their cells
 
@@ -77,7 +78,7 @@ def test_tables(quick):
     free, private = [], []
     for which in range(1, 7):
         outcome = quick(PAPER, f"table{which}")
-        assert not outcome.unexplained and len(outcome.table) == 2 * 21
+        assert not outcome.unexplained and len(outcome.table) == 21 + 5
         for row in outcome.table:
             if row["design"] == "as-published-tables":
                 gap = abs(row["measured over published"] - 1)
@@ -89,10 +90,14 @@ def test_tables(quick):
 
 
 @pytest.mark.slow
-def test_the_design_as_written_has_smaller_errors(quick):
-    for which in range(1, 7):
-        rows = [row for row in quick(PAPER, f"table{which}").table if row["design"] == "as-written"]
-        assert np.median([row["measured over published"] for row in rows]) < 0.5
+def test_the_design_as_written_uses_theorem_2(quick):
+    """Its step by hand: c_w/√(2l)·((c1 + λ√K/M)² + 8K·c1²·ln(1.25/δ)/(m·ε)²)^(-½), and two programs' error at it."""
+    setting = find(PAPER, "table1") and __import__("confide_experiments.fdp_admm._setting", fromlist=["x"])
+    energy = (1 + 0.05 * 50**0.5 / 50) ** 2 + 8 * 50 * np.log(1.25e6) / (2000 * 0.1) ** 2
+    assert setting.as_written(0.1, 1e-6, 50)["step"] == pytest.approx((2 * energy) ** -0.5)
+    rows = [row for row in quick(PAPER, "table3").table if row["design"] == "as-written"]
+    (cell,) = [r for r in rows if (r["epsilon an iteration"], r["delta"]) == (0.1, 1e-6)]
+    assert 0.49 < cell["measured"] < 0.55  # .506 to .532, and another program .515 and .538
 
 
 @pytest.mark.slow
@@ -114,20 +119,30 @@ def test_fig1_more_machines_lose_more(quick):
 @pytest.mark.slow
 def test_better_at_the_same_privacy(quick):
     rows = {row["method"]: row for row in quick(PAPER, "better").table}
-    assert [row["total mu"] for row in rows.values()] == pytest.approx([0.189] * 4, rel=0.01)
-    assert [row["total epsilon"] for row in rows.values()] == pytest.approx([0.78] * 4, abs=0.01)
-    assert rows["published settings"]["guarantee"] == "assumed" and rows["published settings"]["mean MISE"] > 0.3
-    for name, reach in (("cosine, K=8", 0.03), ("B-spline, J=5", 0.008)):
+    assert [row["total mu"] for row in rows.values()] == pytest.approx([0.189] * 5, rel=0.01)
+    assert [row["total epsilon"] for row in rows.values()] == pytest.approx([0.78] * 5, abs=0.01)
+    assert rows["published settings"]["guarantee"] == "assumed"
+    assert 0.49 < rows["published settings"]["mean MISE"] < 0.55
+    for name, reach in (("published, tuned", 0.06), ("cosine, K=8", 0.04), ("B-spline, J=5", 0.008)):
         assert rows[name]["guarantee"] == "proven" and rows[name]["mean MISE"] < reach
 
 
 @pytest.mark.slow
 def test_theorems(quick):
-    rows = {(r["epsilon an iteration"], r["delta"]): r for r in quick(PAPER, "theorems").table}
+    rows = {(r["epsilon an iteration"], r["delta"]): r for r in quick(PAPER, "theorems").table if "delta" in r}
     assert rows[0.1, 1e-6]["total epsilon"] == pytest.approx(0.78, abs=0.01)
     assert all(row["total epsilon"] > row["Theorem 1 claims"] for row in rows.values())
-    gap = quick(PAPER, "theorems").results.stack("gap")
+    results = quick(PAPER, "theorems").results
+    gap = results.stack("gap", part="gap")
     assert gap[0, -1] < gap[0, 0]
+    assert 0.9 < results.one(part="step", which=3)["mise"][0] < 1.1  # .23 is printed
+    assert np.all(results.stack("left", part="lemma") <= results.stack("right", part="lemma"))
+
+
+@pytest.mark.slow
+def test_no_step_average_or_length_explains_the_median(quick):
+    found = {f.what[:36]: f for f in quick(PAPER, "sweeps").findings}
+    assert found["the printed errors at τ=.5 fit as we"].verdict == "differs"
 
 
 @pytest.mark.slow
@@ -155,7 +170,9 @@ def test_options_of_the_method_keep_the_privacy():
     y = X @ [1.0, -0.5] + 0.1 * rng.normal(size=400)
     given = confide.Problem(confide.Shards.split(X, y, 4), confide.losses.Quantile(0.5))
     graph = confide.Graph.star(4)
-    method = FDPADMM(rounds=300, clip=1.0, penalty=1e-3, step=2.0, average_from=0.5, at_average=True, budget_growth=1.0)
+    method = FDPADMM(
+        rounds=300, clip=1.0, coupling=1e-3, step=2.0, average_from=0.5, at_average=True, budget_growth=1.0
+    )
     noisy = method.calibrated(given.public(graph), 2.0, 1e-5)
     run = confide.simulate(given, graph, noisy, range(3))
     assert run.privacy.epsilon(1e-5) == pytest.approx(2.0, rel=1e-6) and run.privacy.guarantee.label == "proven"
@@ -165,3 +182,26 @@ def test_options_of_the_method_keep_the_privacy():
     assert np.allclose(free.estimates[0, 0], given.solve(), atol=0.02)
     with pytest.raises(ValueError, match="budget_growth"):
         confide.simulate(given, graph, FDPADMM(budget_growth=-1.0))
+
+
+@pytest.mark.slow
+def test_f_admm_reaches_the_optimum(quick):
+    for task, value in quick(PAPER, "f-admm").results.where(method="F-ADMM"):
+        assert abs(value["gap"][0, -1]) < 1e-3 and value["mise"] == pytest.approx(value["central"], rel=0.01), task
+
+
+@pytest.mark.slow
+def test_the_quantile_loss_is_robust(quick):
+    rows = {(r["errors"], r["loss"], r["method"]): r["mean MISE"] for r in quick(PAPER, "robust").table}
+    assert rows["t(1)", "quantile", "exact"] < 0.01 * rows["t(1)", "least squares", "exact"]
+    assert rows["outliers", "quantile", "exact"] < 0.1 * rows["outliers", "least squares", "exact"]
+
+
+@pytest.mark.slow
+def test_estimated_components(quick):
+    results = quick(PAPER, "fpca").results
+    known, estimated = (results.stack("mise", source=s)[0, 0, 0] for s in ("known", "estimated"))
+    assert estimated == pytest.approx(known, rel=0.1)
+    variances = np.arange(1, 51) ** -4.0  # of the design: K by 99.9 % and 95 %, in closed form
+    wanted = [int(np.searchsorted(np.cumsum(variances) / variances.sum(), s) + 1) for s in (0.999, 0.95)]
+    assert results.stack("K", source="known")[0].tolist() == [50, *wanted]

@@ -14,9 +14,10 @@ def rows(outcome, *keys):
 
 def test_fig1_r_admm_reaches_the_optimum_and_gamma_damps(quick):
     results = quick(PAPER, "fig1").results
-    for gamma in (None, 0.0, 0.5):  # ADMM, R-ADMM
-        value = results.one(part="a", agents=5, gamma=gamma)
-        assert abs(value["loss"][-1] - value["best"]) < 2e-4
+    for agents in (5, 20):
+        for gamma in (None, 0.0, 0.5):  # ADMM, R-ADMM
+            value = results.one(part="a", agents=agents, gamma=gamma)
+            assert abs(value["loss"][-1] - value["best"]) < 1e-4
     loss = [results.one(part="a", agents=5, gamma=g)["loss"] for g in (0.0, 0.5, 2.0)]
     swing = [np.abs(x[1:20:2] - x[0:20:2]).mean() for x in loss]
     assert swing[0] > swing[1] > swing[2]
@@ -55,7 +56,6 @@ def test_fig3_gamma_hardly_matters_with_noise(quick):
     for alpha in (1.0, 2.0):
         losses = [row["loss"] for (a, _), row in table.items() if a == alpha]
         assert len(losses) == 4 and max(losses) < 1.15 * min(losses)
-        assert len({row["bound"] for (a, _), row in table.items() if a == alpha}) == 1
 
 
 def test_fig4_faster_growth_is_more_accurate_and_more_private(quick):
@@ -72,13 +72,16 @@ def test_fig4_faster_growth_is_more_accurate_and_more_private(quick):
 def test_fig5_orders_the_methods_at_equal_bounds(quick):
     table = rows(quick(PAPER, "fig5"), "method", "alpha")
     gain = []
+    free = quick(PAPER, "fig5").results.one(part="free")
+    assert abs(free["loss"][0, -1] - free["best"][0, 0]) < 0.01  # ADMM without noise, the green curve
     for alpha in NOISE:
         one = {m: table[m, alpha] for m in ("MR-ADMM", "R-ADMM", "M-ADMM", "ADMM")}
-        assert np.all(np.diff([r["loss"] for r in one.values()]) > 0)
-        assert max(one[m]["test_error"] for m in ("MR-ADMM", "R-ADMM")) < one["ADMM"]["test_error"]
+        ours, others = ("MR-ADMM", "R-ADMM"), ("M-ADMM", "ADMM")
+        assert one["MR-ADMM"]["loss"] < one["R-ADMM"]["loss"] < min(one[m]["loss"] for m in others)
+        assert max(one[m]["test_error"] for m in ours) < one["ADMM"]["test_error"]
         bound = 25 * 2 * 1750 / 8000 * (1.4 * 0.25 / (0.22 / 5 + 2) + alpha)  # (32), one neighbour, η = 1
         for m in ("R-ADMM", "M-ADMM", "ADMM"):
-            assert one[m]["published_bound"] == pytest.approx(bound)
+            assert one[m]["published_bound"] == pytest.approx(bound)  # of the most exposed agent, with one α for all
         assert one["MR-ADMM"]["published_bound"] < bound
         assert all(r["exact_epsilon"] < r["published_bound"] and r["guarantee"] == "assumed" for r in one.values())
         gain.append(one["ADMM"]["loss"] - one["MR-ADMM"]["loss"])
@@ -103,7 +106,7 @@ def test_output_perturbation_keeps_the_order_in_loss(quick):
     for alpha in NOISE:
         one = [table[m, alpha] for m in ("MR-ADMM", "R-ADMM", "ADMM")]
         assert np.all(np.diff([r["loss"] for r in one]) > 0)
-        assert all(r["guarantee"] == "proven" for r in one)
+        assert all(r["guarantee"] == "assumed" for r in one)  # so much noise, and no certain tolerance beside 1/B
         np.testing.assert_allclose([r["pure_epsilon"] for r in one], table["R-ADMM, objective", alpha]["pure_epsilon"])
 
 

@@ -63,9 +63,9 @@ def test_grids_unfold():
 @pytest.mark.parametrize(
     ("pattern", "make"),
     [
-        ("labels must be 3", lambda: Graph.ring(3).draw(labels=["a"])),
-        ("values must be 3", lambda: Graph.ring(3).draw(values=[1.0, np.nan, 2.0])),
-        ("saved as .png, .svg, .pdf, got 'ring.txt'", lambda: Graph.ring(3).draw("ring.txt")),
+        (": must be 3", lambda: Graph.ring(3).draw(labels=["a"])),
+        (": must be 3", lambda: Graph.ring(3).draw(values=[1.0, np.nan, 2.0])),
+        ("'ring.txt': a drawing is saved as .png, .svg, .pdf", lambda: Graph.ring(3).draw("ring.txt")),
     ],
 )
 def test_bad_input_is_one_clear_line(pattern, make):

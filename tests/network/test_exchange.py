@@ -171,26 +171,32 @@ RING, MESSAGES = Graph.ring(5), np.zeros((2, 5, 3))
 @pytest.mark.parametrize(
     ("pattern", "make"),
     [
-        (r"shape \(seeds, agents, width\), got \(5, 3\)", lambda: neighbour_sum(RING.adjacency, MESSAGES[0])),
-        (r"shape \(seeds, agents, width\), got \(5, 3\)", lambda: all_sum(MESSAGES[0])),
-        (r"weights must be csr, 4 × 4, got csr \(5, 5\)", lambda: neighbour_sum(RING.adjacency, MESSAGES[:, :4])),
-        (r"weights must be csr, 5 × 5, got csc", lambda: neighbour_sum(RING.adjacency.tocsc(), MESSAGES)),
         (
-            r"boolean array of shape \(2, 10\), got bool of shape \(2, 9\)",
+            r"messages of shape \(5, 3\): must have shape \(seeds, agents, width\)",
+            lambda: neighbour_sum(RING.adjacency, MESSAGES[0]),
+        ),
+        (r"messages of shape \(5, 3\): must have shape \(seeds, agents, width\)", lambda: all_sum(MESSAGES[0])),
+        (r"weights csr \(5, 5\): must be csr, 4 × 4", lambda: neighbour_sum(RING.adjacency, MESSAGES[:, :4])),
+        (r"weights csc \(5, 5\): must be csr, 5 × 5", lambda: neighbour_sum(RING.adjacency.tocsc(), MESSAGES)),
+        (
+            r"down: bool of shape \(2, 9\): must be a boolean array of shape \(2, 10\)",
             lambda: neighbour_sum(RING.adjacency, MESSAGES, np.zeros((2, 9), dtype=bool)),
         ),
         (
-            r"boolean array of shape \(2, 10\), got float64",
+            r"down: float64 of shape .*: must be a boolean array of shape \(2, 10\)",
             lambda: neighbour_sum(RING.adjacency, MESSAGES, np.zeros((2, 10))),
         ),
-        ("drop must be a number from 0 to 1, got 1.5", lambda: Links(RING, drop=1.5)),
-        ("drop=0.1 needs a source of draws", lambda: Links(RING, drop=0.1)),
-        ("graph must be the union of graphs", lambda: Links(RING, graphs=[Graph.path(5)])),
+        ("drop=1.5: must be a number from 0 to 1", lambda: Links(RING, drop=1.5)),
+        ("drop=0.1 with uniform=None: needs a source of draws", lambda: Links(RING, drop=0.1)),
+        ("graph .*: must be the union of graphs", lambda: Links(RING, graphs=[Graph.path(5)])),
         ("same agents", lambda: Links(RING, graphs=[Graph.ring(5), Graph.ring(6)])),
         ("one or more graphs", lambda: Links(RING, graphs=[])),
-        ("weights must be zero outside the links", lambda: Links(RING, weights=Graph.complete(5).adjacency)),
-        ("weights must be 5 × 5, as the graph", lambda: Links(RING, weights=Graph.ring(4).adjacency)),
-        ("round must be a whole number", lambda: Links(RING).down(-1, [0])),
+        (
+            "where there is no link: must be zero outside the links",
+            lambda: Links(RING, weights=Graph.complete(5).adjacency),
+        ),
+        ("must be 5 × 5, as the graph", lambda: Links(RING, weights=Graph.ring(4).adjacency)),
+        ("round=.*: must be a whole number", lambda: Links(RING).down(-1, [0])),
     ],
 )
 def test_bad_input_is_one_clear_line(pattern, make):

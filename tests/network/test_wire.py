@@ -32,13 +32,16 @@ def test_a_frame_comes_back(sender, frame):
 
 def test_what_is_wrong_is_said_in_one_line(sender, frame, tmp_path):
     other = Identity.create(tmp_path, "birch", "127.0.0.1:7002")
-    forged = signed(other)[:38] + sender.card.digest + signed(other)[70:]  # birch signs as ash
+    forged = signed(other)[:40] + sender.card.digest + signed(other)[72:]  # birch signs as ash
     cases = {
-        "must be 198": b"", "frame of 197 bytes": frame[:-1], "frame of 199": frame + b"\0",
-        "not a frame": b"PK\3\4" + frame[4:], "version 257": frame[:5] + b"\1" + frame[6:],
+        "must be 220": b"", "frame of 219 bytes": frame[:-1], "frame of 221": frame + b"\0",
+        "not a frame": b"PK\3\4" + frame[4:], "version 258": frame[:5] + b"\1" + frame[6:],
         "another run": signed(sender, run=bytes(32)), "another sender": signed(other), "not signed by ash": forged,
         "round 2: asked for round 3": signed(sender, round=2), "round 4: asked": signed(sender, round=4),
-        "claims": frame[:74] + b"\xff" + frame[75:], "not finite": signed(sender, values=[*range(6), np.nan]),
+        "claims": frame[:80] + b"\xff" + frame[81:], "kind 1, phase": frame[:6] + b"\1" + frame[7:],
+        "phase 2, attempt": frame[:76] + b"\2" + frame[77:],
+        "attempt 3": frame[:78] + b"\3" + frame[79:],
+        "not finite": signed(sender, values=[*range(6), np.nan]),
         "holds a value": signed(sender, values=[*range(6), -np.inf]),
     }  # fmt: skip
     for words, bad in cases.items():
@@ -76,3 +79,38 @@ def test_requests_are_exactly_as_long_as_they_must_be():
     for bad in (b"", wire.pack_request(RUN, 9)[:-1], wire.pack_request(RUN, 9) + b"\0"):
         with pytest.raises(ValueError, match="must be 36"):
             wire.unpack_request(bad)
+
+
+def test_a_statement_proves_a_frame_without_its_numbers(sender, frame, tmp_path):
+    other = Identity.create(tmp_path, "birch", "127.0.0.1:7002")
+    said = wire.statement(frame)
+    assert len(said) == wire.STATEMENT == 96
+    assert wire.stated(said, sender.card, RUN, 3, WIDTH)
+    for who, run, t, count in ((other.card, RUN, 3, WIDTH), (sender.card, bytes(32), 3, WIDTH),
+                               (sender.card, RUN, 4, WIDTH), (sender.card, RUN, 3, WIDTH + 1)):  # fmt: skip
+        assert not wire.stated(said, who, run, t, count)
+    for at in (0, 31, 32, 95):
+        assert not wire.stated(said[:at] + bytes([said[at] ^ 1]) + said[at + 1 :], sender.card, RUN, 3, WIDTH)
+    again = wire.pack(sender, RUN, 3, np.arange(WIDTH, dtype="<f8").tobytes())
+    assert wire.statement(again)[:32] != said[:32]  # salted: equal numbers are not seen to be equal
+
+
+def test_statements_of_others_are_signed_along(sender):
+    told = b"a" * 96 + b"b" * 96
+    frame = wire.pack(sender, RUN, 3, bytes(8 * WIDTH), told)
+    assert wire.unpack(frame, sender.card, RUN, 3, WIDTH, statements=2) == bytes(8 * WIDTH)
+    assert wire.statements(frame) == [b"a" * 96, b"b" * 96] and len(frame) == wire.frame_size(WIDTH, 2)
+    with pytest.raises(ValueError, match="must be 220"):
+        wire.unpack(frame, sender.card, RUN, 3, WIDTH)
+    with pytest.raises(ValueError, match="not signed"):
+        wire.unpack(frame.replace(b"b" * 96, b"c" * 96), sender.card, RUN, 3, WIDTH, statements=2)
+
+
+def test_whole_numbers_with_phase_and_attempt(sender):
+    """What reads as NaN where doubles are expected is an integer like any other here."""
+    numbers = np.array([-1, 2**63 - 1, 0], "<i8").tobytes()
+    frame = wire.pack(sender, RUN, 3, numbers, kind=wire.Kind.WHOLE, phase=2, attempt=7)
+    assert wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Kind.WHOLE, phase=2, attempt=7) == numbers
+    for wrong in ({"phase": 1, "attempt": 7}, {"phase": 2, "attempt": 6}):
+        with pytest.raises(ValueError, match="kind 1, phase 2, attempt 7"):
+            wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Kind.WHOLE, **wrong)

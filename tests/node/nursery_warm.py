@@ -18,5 +18,5 @@ X = rng.normal(size=(12, 4))
 problem = confide.Problem(confide.Shards.split(X, np.sign(X[:, 0]), 3).clip_rows(1.0), confide.losses.Logistic())
 for method in (confide.algorithms.CDPADMM(rounds=2, clip=0.5, noise=0.1), confide.algorithms.DPADMM(rounds=2)):
     confide.simulate(problem, confide.Graph.ring(3), method, record=())
-rho(1.0, 1.0, 2)  # opendp
+rho(1.0, 1.0, 2)
 CliRunner().invoke(confide.cli.app, ["node", "status", "--home", "/nonexistent"])  # the first parse imports much

@@ -6,16 +6,20 @@ import tomllib
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from typer.testing import CliRunner
 from village import NAMES, Village
 
 from confide.cli import app
+from confide.files.toml import dumps
+from confide.network.identity import Card, self_signed
 from confide.node import federation as federations
+from confide.node.calibration import calibrated
 from confide.node.purse import Purse
 from confide.node.rows import read_block
-from confide.node.toml import dumps
 
-CDP = {"name": "CDPADMM", "rounds": 10, "penalty": 0.2, "clip": 0.5, "noise": 3.0}
+CDP = {"name": "CDPADMM", "rounds": 10, "coupling": 0.2, "clip": 0.5, "noise": 3.0}
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +73,16 @@ def test_seeded_noise_guarantees_nothing(village):
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("format",), 2, "format 2"), (("name",), "", "name=''"), (("bogus",), 1, "unknown field 'bogus'"),
-        (("timeout",), 0, "timeout=0"), (("timeout",), True, "timeout=True"), (("graph",), None, "'graph' is missing"),
+        (("format",), 3, "format 3"), (("format",), True, "format True"), (("name",), "", "name=''"),
+        (("bogus",), 1, "unknown field bogus"),
+        (("timeout",), 0, "timeout=0"), (("timeout",), True, "timeout=True"), (("graph",), None, "no field graph"),
         (("test_noise_seed",), -1, "test_noise_seed=-1"), (("model", "loss"), {"name": "Nosuch"}, "unknown name"),
-        (("model", "loss"), {"name": "Huber", "depth": 1}, "no parameter 'depth'"), (("model", "loss"), "x", "a table"),
+        (("model", "loss"), {"name": "Huber", "depth": 1}, "loss.depth"), (("model", "loss"), "x", "a table"),
         (("model", "penalty", "strength"), -1, "strength"), (("model", "weighting"), "x", "weighting"),
         (("model", "features"), 0, "features=0"), (("model", "intercept"), 1, "intercept=1"),
         (("model", "row_norm"), -1.0, "row_norm"), (("algorithm",), {"name": "ORZO"}, "pools all rows"),
-        (("algorithm", "name"), "DPADMM", "needs a hub"), (("algorithm", "nosuch"), 1, "no parameter 'nosuch'"),
-        (("algorithm", "rounds"), 0, "rounds=0"), (("algorithm", "noise"), [1.0, 2.0], "one an agent"),
+        (("algorithm", "name"), "DPADMM", "needs a hub"), (("algorithm", "nosuch"), 1, "algorithm.nosuch"),
+        (("algorithm", "rounds"), 0, "rounds=0"), (("algorithm", "noise"), [1.0, 2.0], "one per agent"),
         (("budget", "epsilon"), -1, "budget.epsilon"), (("budget", "delta"), 1.0, "budget.delta"),
         (("budget",), None, "needs a cap"), (("graph", "edges"), [["ash", "x"]], "must be a pair"),
         (("graph", "edges"), [["ash", "birch"]], "disconnected"), (("graph", "hub"), "ash", "holds no rows"),
@@ -118,16 +123,18 @@ def parties(homes):
 
 def test_a_new_federation_spends_its_cap_and_no_more(homes):
     file = homes / "federation.toml"
-    out = confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4, "--set", "rounds=20",
-                  "--set", "clip=1.0", "--output", file, "--json")  # fmt: skip
+    out = confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4, "--algorithm",
+                  "CDPADMM", "--set", "rounds=20", "--set", "clip=1.0", "--output", file, "--json")  # fmt: skip
     assert out.exit_code == 0, out.output
     f = federations.load(file)
     said = json.loads(out.stdout)
     assert said["hash"] == f.digest.hex() and said["guarantee"].startswith("proven")
     purse = Purse(f, 0, "people", homes / "ledger.sqlite")
-    purse.open("run", 0)  # fits, as the secure sampler charges it
+    purse.open("run", [], homes)  # fits, as the secure sampler charges it
     for t in range(1, 21):
         purse.pay(t)
+    assert f.restarts == 1 and purse.spent() < 0.97
+    assert purse.pay(20) == 2  # once more, as after a crash: what was held for it
     assert 0.999 < purse.spent() <= 1.0
     purse.close()
     assert "exists" in confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4,
@@ -154,7 +161,7 @@ def test_a_schema_says_how_rows_are_read(homes):
     file = homes / "federation.toml"
     (homes / "schema.toml").write_text(SCHEMA)
     out = confide("federation", "new", *parties(homes), "--schema", homes / "schema.toml", "--epsilon", 1,
-                  "--set", "clip=1.0", "--output", file)  # fmt: skip
+                  "--output", file)  # fmt: skip
     assert out.exit_code == 0, out.output
     f = federations.load(file)
     assert f.features == 3 and f.intercept and f.row_norm == 1.0
@@ -224,3 +231,50 @@ def test_toml_writes_what_it_reads():
     assert tomllib.loads(dumps(document)) == document
     with pytest.raises(TypeError, match="no form in TOML"):
         dumps({"a": np.float64})
+
+
+@pytest.mark.parametrize(("decay", "restarts", "held"), [(1.0, None, 4), (0.97, None, 4), (0.97, 9, 9), (0.97, 0, 0)])
+def test_the_cap_covers_every_round_and_the_restarts(village, decay, restarts, held):
+    """By dp-accounting: all rounds and so many of the dearest again compose to the cap, and not much less."""
+    from dp_accounting.pld import privacy_loss_distribution
+
+    document = copy.deepcopy(village.document)
+    document["algorithm"] = {"name": "CDPADMM", "rounds": 100, "coupling": 0.2, "clip": 0.5, "noise_decay": decay}
+    given = federations.from_document(document)
+    found = calibrated(document, given, restarts)
+    assert found.restarts == held == Purse(found, 0, "people")._spare
+    costs = []
+    for k in range(5):
+        mus = [float(event.mu) for now in found.prices(k) for event in now]
+        total = np.sqrt(np.sum(np.square(mus)) + np.sum(np.square(sorted(mus)[100 - held :])))
+        pld = privacy_loss_distribution.from_gaussian_mechanism(1 / total)
+        costs.append(pld.get_epsilon_for_delta(1e-5))
+    assert 0.995 < max(costs) < 1.001
+    assert federations.from_document(tomllib.loads(dumps(document))).restarts == held
+
+
+def test_noise_that_is_given_is_kept_and_holds_nothing_by_itself(village):
+    document = copy.deepcopy(village.document)
+    assert calibrated(document, village.federation).digest == village.federation.digest
+    assert calibrated(document, village.federation, 2).restarts == 2 and document["algorithm"]["noise"] == 3.0
+
+
+@pytest.mark.slow
+def test_a_thousand_members_are_read_and_each_finds_its_neighbours(tmp_path):
+    """A file of 0.7 MB, opened as any other."""
+    import networkx as nx
+
+    names = [f"n{k}" for k in range(1000)]
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = [self_signed(key, name).public_bytes(serialization.Encoding.DER) for name in names]
+    cards = [Card(name, f"127.0.0.1:{7000 + k}", made[k]) for k, name in enumerate(names)]
+    drawn = nx.random_regular_graph(4, 1000, seed=1)
+    village = Village(tmp_path / "village", CDP)
+    document = {
+        **village.document, "graph": {"edges": [[names[a], names[b]] for a, b in drawn.edges]},
+        "members": [{**card.to_json(), "rows": 50} for card in cards],
+    }  # fmt: skip
+    federation = federations.load(village.write("thousand.toml", document))
+    assert federation.cards == dict(zip(names, cards, strict=True)) and len(federation.edges) == 2000
+    for k in (0, 500, 999):
+        assert {*federation.neighbours(names[k])} == {names[l] for l in drawn[k]}

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -63,12 +65,60 @@ def test_a_round_is_written_once(filled, people):
     assert (folder / "journal").stat().st_size == size
 
 
+def test_attempts_are_kept_beside_the_frames(people, tmp_path):
+    ash, birch = people
+    with Journal(tmp_path / "run", RUN) as journal:
+        journal.commit(frame(ash, 1))
+        journal.keep([frame(birch, 1)])
+        journal.commit(frame(ash, 2), 3)
+        assert [journal.attempt(ash.card.digest, t) for t in (1, 2)] == [1, 3]
+    with Journal(tmp_path / "run", RUN, write=False) as journal:
+        assert [journal.attempt(ash.card.digest, t) for t in (1, 2)] == [1, 3]
+
+
+def version_1(frames, nonce):
+    """A journal as the first version wrote it."""
+    head = struct.pack("<16sH32s16s", b"confide journal\0", 1, RUN, nonce)
+    out = head + zlib.crc32(head).to_bytes(4, "little")
+    for one in frames:
+        record = struct.pack("<II", len(one), zlib.crc32(one))
+        out += record + zlib.crc32(record).to_bytes(4, "little") + one
+    return out
+
+
+def test_a_journal_of_version_1_goes_on(people, tmp_path):
+    ash, birch = people
+    frames, nonce = [frame(ash, 1), frame(birch, 1), frame(ash, 2)], bytes(range(16))
+    old = version_1(frames, nonce)
+    (tmp_path / "journal").write_bytes(old + b"torn")
+    with Journal(tmp_path, RUN, write=False) as journal:
+        assert [f for _, _, f in journal.frames()] == frames and journal.nonce == nonce
+    assert (tmp_path / "journal").read_bytes() == old + b"torn"  # who reads changes nothing
+    for attempt in (2, 3):
+        with Journal(tmp_path, RUN) as journal:
+            assert [f for _, _, f in journal.frames()][:3] == frames and journal.nonce == nonce
+            assert [journal.attempt(ash.card.digest, t) for t in (1, 2)] == [1, 1]
+            journal.commit(frame(ash, attempt + 1), attempt)
+    with Journal(tmp_path, RUN) as journal:
+        assert [journal.attempt(ash.card.digest, t) for t in (1, 2, 3, 4)] == [1, 1, 2, 3]
+    bad = bytearray(old)
+    bad[-70] ^= 4
+    (tmp_path / "journal").write_bytes(bad)
+    with pytest.raises(ValueError, match="damaged at byte"):
+        Journal(tmp_path, RUN)
+    assert (tmp_path / "journal").read_bytes() == bad
+    later = old[:16] + b"\x03\0" + old[18:66]
+    (tmp_path / "journal").write_bytes(later + zlib.crc32(later).to_bytes(4, "little"))
+    with pytest.raises(ValueError, match="a journal of version 3"):
+        Journal(tmp_path, RUN)
+
+
 @pytest.mark.slow
 def test_a_crash_at_any_byte_leaves_a_prefix_that_can_go_on(filled, people, tmp_path):
     folder, everything = filled
     ash, _ = people
     data = (folder / "journal").read_bytes()
-    header = len(data) - sum(12 + len(f) for _, _, f in everything)
+    header = len(data) - sum(16 + len(f) for _, _, f in everything)
     for cut in range(header, len(data)):
         copy = tmp_path / "copy"
         copy.mkdir(exist_ok=True)
@@ -76,7 +126,7 @@ def test_a_crash_at_any_byte_leaves_a_prefix_that_can_go_on(filled, people, tmp_
         with Journal(copy, RUN) as journal:
             kept = list(journal.frames())
             assert kept == everything[: len(kept)]
-            assert sum(12 + len(f) for _, _, f in kept) <= cut - header
+            assert sum(16 + len(f) for _, _, f in kept) <= cut - header
             journal.commit(frame(ash, journal.last(ash.card.digest) + 1))
         with Journal(copy, RUN) as journal:
             assert len(list(journal.frames())) == len(kept) + 1
@@ -95,7 +145,7 @@ def test_damage_is_refused_and_nothing_is_changed(filled):
     """Cutting off what was sent once would mean another noise for the same round."""
     folder, everything = filled
     data = bytearray((folder / "journal").read_bytes())
-    header = len(data) - sum(12 + len(f) for _, _, f in everything)
+    header = len(data) - sum(16 + len(f) for _, _, f in everything)
     for at in range(header, len(data)):
         bad = data.copy()
         bad[at] ^= 1 << (at % 8)

@@ -24,7 +24,7 @@ def trained(folder, rounds):
     member.begin()
     for t in range(1, rounds + 1):
         member.step(neighbours(village, member, t))
-    paid = [event for entry in member.purse._events[: member.sent] for event in entry]
+    paid = [event for entry in member.purse.prices[: member.sent] for event in entry]
     (cost,) = totals(paid, 1e-5).values()
     close(member)
     run = village.run_folder("ash")

@@ -11,10 +11,10 @@ from village import Crowd
 import confide
 from confide.cli import app
 from confide.cli.federation import named
-from confide.node.federation import build
-from confide.node.ingest import LONGEST, RecordStore, is_store
+from confide.files.parts import from_table
+from confide.node.records import LONGEST, RecordStore, is_store
 from confide.problem import losses
-from confide.problem.schema import Schema
+from confide.schema.schema import Schema
 
 SCHEMA = """\
 row_norm = 1.0
@@ -118,7 +118,7 @@ def test_the_loss_for_randomised_labels_can_be_written_on_the_command_line():
          losses.NoisyLabels(losses.Multinomial(3), epsilon_min=0.5)),
         ("Huber:width=2", losses.Huber(2)), ("Logistic", losses.Logistic()),
     ):  # fmt: skip
-        assert build(named(text), "model.loss", losses.ALL) == loss
+        assert from_table(named(text), "model.loss", losses.ALL) == loss
 
 
 def people(rng, rows):
@@ -149,10 +149,11 @@ def test_five_commands_from_answers_to_a_model(here):
     with RecordStore.load(here / "north" / "records" / "flu.db", Schema.load("schema.toml")) as store:
         assert (store.task, store.lowest, store.highest, len(store)) == ("flu", 0.5, 8.0, SIZES[1])
     parties = [x for name, n in zip(PARTIES, SIZES, strict=True) for x in ("--party", f"{name}/card.toml={n}")]
-    chosen = ("rounds=30", "penalty=0.2", "step=2.0", "clip=2.0", "noise=0.1")
+    chosen = ("rounds=30", "coupling=0.2", "step=2.0", "clip=2.0", "noise=0.1")
     settings = [x for text in chosen for x in ("--set", text)]
     call("federation", "new", *parties, "--schema", "schema.toml", "--epsilon", "1", "--loss",
-         "NoisyLabels:epsilon_min=0.5", "--penalty", "L2:strength=0.1", *settings, "--test-noise-seed", "11",
+         "NoisyLabels:epsilon_min=0.5", "--penalty", "L2:strength=0.1", "--algorithm", "CDPADMM",
+         "--weighting", "parties", *settings, "--test-noise-seed", "11",
          "--timeout", "60")  # fmt: skip
     # a record that comes after the number of rows was agreed on is for another run
     late = here / "mercy" / "late.jsonl"
@@ -172,7 +173,7 @@ def test_five_commands_from_answers_to_a_model(here):
     shards = confide.Shards.from_groups(X, y, np.repeat(np.arange(3), SIZES), {"epsilon": np.array(epsilon)})
     problem = confide.Problem(shards.clip_rows(1.0), losses.NoisyLabels(epsilon_min=0.5), confide.penalties.L2(0.1),
                               intercept=True)  # fmt: skip
-    method = confide.algorithms.CDPADMM(rounds=30, penalty=0.2, step=2.0, clip=2.0, noise=0.1)
+    method = confide.algorithms.CDPADMM(rounds=30, coupling=0.2, step=2.0, clip=2.0, noise=0.1)
     expected = confide.simulate(problem, confide.Graph.ring(3), method, seeds=[11], record=()).estimates[0]
     assert np.max(np.abs(np.array(models) - expected)) <= 1e-10
     plain = confide.Problem(problem.shards, losses.Logistic(), problem.penalty, intercept=True)
@@ -188,7 +189,7 @@ def refusal(here, store, loss, schema="schema.toml"):
     (here / "federation.toml").unlink(missing_ok=True)
     source = ["--schema", schema] if schema else ["--features", 3]
     call("federation", "new", "--party", "a/card.toml=2", "--party", "b/card.toml=2", "--graph", "path", *source,
-         "--epsilon", 1, "--loss", loss, "--set", "clip=1", "--set", "rounds=3")  # fmt: skip
+         "--epsilon", 1, "--loss", loss, "--algorithm", "CDPADMM", "--set", "clip=1", "--set", "rounds=3")  # fmt: skip
     with pytest.raises(ValueError) as error:
         read_block(store, federations.load(here / "federation.toml"), 0, here / "work", training=False)
     return str(error.value)

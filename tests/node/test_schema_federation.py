@@ -12,9 +12,9 @@ from village import NAMES, Crowd
 
 import confide
 from confide.node.export import export
-from confide.node.party import Party
 from confide.privacy.noise import SimulatedNoise
 from confide.problem.block import Block
+from confide.runs.party import Party
 
 pytestmark = pytest.mark.slow
 
@@ -104,10 +104,11 @@ def ring(tmp_path, monkeypatch):
         write(crowd.data[name], crowd.rows[name])
         call("node", "init", "--name", name, "--listen", crowd.addresses[name], "--home", name)
     parties = [x for name, n in zip(NAMES, SIZES, strict=True) for x in ("--party", f"{name}/card.toml={n}")]
-    chosen = ("rounds=200", "penalty=0.2", "step=1.0", "clip=1.0", "noise=0.05")
+    chosen = ("rounds=200", "coupling=0.2", "step=1.0", "clip=1.0", "noise=0.05")
     settings = [x for text in chosen for x in ("--set", text)]
     call("federation", "new", *parties, "--schema", "schema.toml", "--epsilon", 1, *settings, "--weighting", "rows",
-         "--test-noise-seed", SEED, "--timeout", 60)  # fmt: skip
+         "--algorithm", "CDPADMM", "--penalty", "L2:strength=0.01", "--test-noise-seed", SEED,
+         "--timeout", 60)  # fmt: skip
     with crowd:
         yield crowd
 

@@ -1,5 +1,6 @@
 """What a person at a terminal sees of a node: the live view, `node status` and `node model`, during a run and after."""
 
+import fcntl
 import json
 import re
 import time
@@ -8,13 +9,14 @@ import numpy as np
 import pytest
 from terminal import WIDTH, Screen, Terminal
 from typer.testing import CliRunner
-from village import NAMES, Village, wait_for
+from village import NAMES, Village
+from waiting import wait_for
 
 from confide.cli import app
 from confide.cli.node import lines
-from confide.model import Model
+from confide.runs.model import Model
 
-CDP = {"name": "CDPADMM", "rounds": 300, "penalty": 0.2, "step": 2.0, "clip": 0.5, "noise": 12.0}
+CDP = {"name": "CDPADMM", "rounds": 300, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 16.0}
 STATUS = {
     "node": "ash", "federation": "a-rather-long-name-of-a-federation", "run": "0" * 16, "method": "CDPADMM",
     "guarantee": "proven: row gradients are clipped, Gaussian noise is accounted exactly", "rounds": 100, "round": 7,
@@ -31,15 +33,39 @@ def test_a_status_has_80_columns_whatever_it_says():
     assert " ".join(" ".join(text).split()).count("no answer from birch for 3 s,") == 4
 
 
+def test_an_infinite_spend_is_valid_json(tmp_path):
+    folder = tmp_path / "runs" / STATUS["run"]
+    folder.mkdir(parents=True)
+    (folder / "journal").touch()
+    (folder / "status.json").write_text(json.dumps({**STATUS, "spent_epsilon": float("inf")}))
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    said = json.loads(call("status", "--home", str(tmp_path), "--json"), parse_constant=refuse)
+    assert said["runs"][0]["spent_epsilon"] is None
+    assert "spent ε=inf" in call("status", "--home", str(tmp_path))
+
+
 def test_a_node_that_was_killed_is_not_shown_as_if_it_ran(tmp_path):
     folder = tmp_path / "runs" / STATUS["run"]
     folder.mkdir(parents=True)
     (folder / "journal").touch()
-    for state, ago, said in (("training", 3600, True), ("training", 1, False), ("finished", 3600, False)):
+
+    def said(state, ago):
         changed = {**STATUS, "state": state, "reason": "", "updated": time.time() - ago}
         (folder / "status.json").write_text(json.dumps(changed))
-        text = " ".join(call("status", "--home", str(tmp_path)).split())
-        assert bool(re.search(r"no word for 36\d\d s: if the node was killed, run it again to resume", text)) == said
+        return " ".join(call("status", "--home", str(tmp_path)).split())
+
+    for ago in (3600, 1):  # nobody holds the lock: it does not train, however lately it said so
+        text = said("training", ago)
+        assert "interrupted, round 7" in text and "training" not in text
+        assert re.search(rf"no node is running: this is what it said {str(ago)[:2]}\d* s ago; run it again", text)
+    assert "no node" not in said("finished", 3600)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert re.search(r"training, .* running, but no word for 36\d\d s: it may be busy", said("training", 3600))
+        assert "no word" not in said("training", 1)
 
 
 def test_the_screen_of_these_tests_understands_what_it_is_told():

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import nursery
+from waiting import wait_for
 
 import confide
-from confide.network.identity import Identity
+from confide.files.toml import dumps
+from confide.network.identity import BY_RELAY, Identity
 from confide.node import federation as federations
 from confide.node.daemon import read_status, run_folder
 from confide.node.export import export
 from confide.node.journal import Journal
-from confide.node.toml import dumps
 
 NAMES = ("ash", "birch", "cedar", "doum", "elm")
 SIZES = (12, 40, 25, 60, 33)
@@ -46,20 +47,28 @@ class Village:
     """Five parties, `algorithm` as its table; `through` is the port at which others reach a member, if not its own."""
 
     def __init__(self, folder, algorithm, *, hub=False, seed=5, timeout=60.0, budget=(1.0, 1e-5), through=None,
-                 graph=None):  # fmt: skip
-        self.folder, self.jobs, through = Path(folder), {}, through or {}
+                 graph=None, outbound=(), patience=None):  # fmt: skip
+        """`outbound` members take no connections; if there are any, a relay is named, which `start("relay")` starts."""
+        self.folder, self.jobs, through, self.outbound = Path(folder), {}, through or {}, outbound
         names = (*NAMES, *(["hub"] if hub else []))
         ports = free_ports(len(names))
         self.ports = dict(zip(names, ports, strict=True))
         self.identities = {
-            name: Identity.create(self.folder / name, name, f"127.0.0.1:{through.get(name, port)}")
+            name: Identity.create(
+                self.folder / name, name, BY_RELAY if name in outbound else f"127.0.0.1:{through.get(name, port)}"
+            )
             for name, port in self.ports.items()
         }
+        relay = {}
+        if outbound:
+            card = Identity.create(self.folder / "relay", "relay", f"127.0.0.1:{free_ports(1)[0]}").card
+            relay = {"relay": card.to_json()}
         self.graph = graph or confide.Graph.ring(5)
         edges = [[NAMES[i], NAMES[j]] for i, j in self.graph.edges.tolist()]
         self.document = {
-            "format": 1, "name": "village", "run": "0", "timeout": timeout,
+            "format": federations.FORMAT, "name": "village", "run": "0", "timeout": timeout,
             **({} if seed is None else {"test_noise_seed": seed}),
+            **({} if patience is None else {"patience": patience}),
             "model": {
                 "loss": {"name": "Logistic"}, "penalty": {"name": "L2", "strength": 0.5}, "weighting": "parties",
                 "features": FEATURES, "row_norm": 1.0, "intercept": False,
@@ -70,6 +79,7 @@ class Village:
                 {**self.identities[name].card.to_json(), **({} if name == "hub" else {"rows": size})}
                 for name, size in zip(names, (*SIZES, 0), strict=False)
             ],
+            **relay,
         }  # fmt: skip
         self.file = self.write("federation.toml", self.document)
         self.federation = federations.load(self.file)
@@ -97,11 +107,14 @@ class Village:
     # --- processes ----------------------------------------------------------------------------------------------------
 
     def arguments(self, name, file=None):
+        if name == "relay":
+            return ["relay", "--federation", str(self.file), "--home", str(self.folder / "relay")]
         data = [] if name == "hub" else ["--data", str(self.folder / f"{name}.npz")]
         unproven = ["--allow-unproven"] if self.federation.test_noise_seed is not None else []
         ledger = ["--ledger", str(self.folder / name / "ledger.sqlite")]
-        home = ["--home", str(self.folder / name), "--listen", f"127.0.0.1:{self.ports[name]}"]
-        return ["node", "run", "--federation", str(file or self.file), *data, *home, *ledger, *unproven]
+        listen = [] if name in self.outbound else ["--listen", f"127.0.0.1:{self.ports[name]}"]
+        home = ["--home", str(self.folder / name), *listen]
+        return ["node", "run", "--agree", "--federation", str(file or self.file), *data, *home, *ledger, *unproven]
 
     def start(self, *names, file=None):
         for name in names or self.identities:
@@ -189,7 +202,7 @@ class Crowd:
         for name in names or self.names:
             arguments = [
                 "node", "run", "--federation", str(self.folder / "federation.toml"), "--data", str(data[name]),
-                "--home", str(self.folder / name), "--ledger", str(self.folder / name / "ledger.sqlite"),
+                "--agree", "--home", str(self.folder / name), "--ledger", str(self.folder / name / "ledger.sqlite"),
                 *(["--allow-unproven"] if unproven else []),
             ]  # fmt: skip
             self.jobs[name] = nursery.start(arguments, self.folder / f"{name}.log")
@@ -207,13 +220,3 @@ class Crowd:
 
     kill, join, close, log, passes = Village.kill, Village.join, Village.close, Village.log, Village.passes
     __enter__, __exit__ = Village.__enter__, Village.__exit__
-
-
-def wait_for(condition, seconds=60.0, pause=0.02):
-    """Whether it came true in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(pause)
-    return False

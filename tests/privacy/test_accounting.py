@@ -77,6 +77,56 @@ def test_gaussians_compose_in_squares_per_agent():
     assert isinstance(epsilon([Gaussian(3.0, 1.0)], 1e-5), float)
 
 
+# --- slack -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("m", "slack"), [(0.3, 1e-12), (1.0, 1e-25), (2.5, 1e-8), (1.0, 1e-3)])
+@pytest.mark.parametrize("e", [0.0, 0.5, 2.0, 5.0])
+def test_slack_adds_to_delta_and_epsilon_is_its_inverse(m, slack, e):
+    """δ(ε) + (1 + e^ε)·slack by mpmath, least over all ε' ≤ ε."""
+    event = Gaussian(m, 1.0, slack=slack)
+    known = [float(exact_delta(m, x) + (1 + mpmath.exp(x)) * slack) for x in np.linspace(0, e, 501)]
+    found = delta([event], e)
+    assert found <= min(known) * (1 + 1e-9)
+    assert found == pytest.approx(min(known), rel=1e-3)  # the best ε' lies between two of the points
+    if found == pytest.approx(known[-1], rel=1e-9) and known[-1] < known[0]:
+        assert epsilon([event], found) == pytest.approx(e, rel=1e-6)
+        assert epsilon([event], found * (1 + 1e-9)) <= e
+
+
+def test_a_slack_above_delta_leaves_nothing_to_say():
+    """A sampler that is cut off is no zCDP release either: its slack counts there, too."""
+    event = Gaussian(1.0, 1.0, slack=1e-4)
+    for more in ([], [ZCDP(0.2)], [PureDP(0.1)]):
+        assert epsilon([event, *more], 1e-5) == math.inf
+    assert delta([event], 300.0) > 1e-4 and delta([event, ZCDP(0.2)], 1.0) > 3e-4 < delta([event, PureDP(0.1)], 1.0)
+    assert delta([Gaussian(0.0, 1.0, slack=1e-4)], 1.0) == pytest.approx(2e-4)
+    assert epsilon([Gaussian(1.0, 1.0, slack=3.0)], 1e-5) == math.inf
+    small = Gaussian(1.0, 1.0, slack=1e-9)
+    bare = delta([ZCDP(0.7)], 2.0)
+    assert delta([small, ZCDP(0.2)], 2.0) == pytest.approx(bare + (1 + math.exp(2.0)) * 1e-9, rel=1e-12)
+
+
+def test_slack_with_pure_epsilon_counts_in_delta():
+    gaussian, pure = Gaussian(0.5, 1.0, slack=1e-9), [PureDP(0.3)] * 3
+    for e in (0.5, 1.5):
+        bare = delta([Gaussian(0.5, 1.0), *pure], e)
+        assert delta([gaussian, *pure], e) == pytest.approx(bare + (1 + math.exp(e)) * 1e-9, rel=1e-12)
+    e = epsilon([gaussian, *pure], 1e-6)
+    assert e == pytest.approx(epsilon([Gaussian(0.5, 1.0), *pure], 1e-6 - (1 + math.exp(e)) * 1e-9), rel=1e-9)
+
+
+def test_slack_moves_the_trade_off_by_its_size_both_ways():
+    a, event = np.array([0.0, 0.05, 0.4, 1.0]), Gaussian(1.3, 1.0, slack=[0.0, 0.01])
+    bare = [Gaussian(1.3, 1.0)]
+    assert trade_off([event], a)[:, 0] == pytest.approx(trade_off(bare, a))
+    shifted = trade_off(bare, np.minimum(a + 0.01, 1)) - 0.01
+    assert trade_off([event], a)[:, 1] == pytest.approx(np.maximum(shifted, 0))
+    assert distinguish([event]) == pytest.approx(distinguish(bare) + np.array([0.0, 0.01]))
+    assert reconstruct([event], 0.1) == pytest.approx(1 - trade_off([event], 0.1))
+    assert distinguish([Gaussian(1.3, 1.0, slack=1.0)]) <= 1
+
+
 # --- zCDP ------------------------------------------------------------------------------------------------
 
 
@@ -210,7 +260,7 @@ def test_without_dp_accounting(monkeypatch):
 
 def test_kinds_do_not_add():
     events = [Gaussian(1.0, 1.0), RandomizedResponse(0.5, 2), Gaussian(1.0, 2.0), Free(unit="label")]
-    with pytest.raises(ValueError, match=r"different kind .* label/replace/network and row/replace/network"):
+    with pytest.raises(ValueError, match=r"label/replace/network and row/replace/network: events of different kind"):
         epsilon(events, 1e-5)
     assert totals(events, 1e-5) == {
         ("row", "replace", "network"): epsilon([events[0], events[2]], 1e-5),
@@ -224,13 +274,16 @@ def test_kinds_do_not_add():
     [
         (lambda: epsilon([ZCDP(0.1), PureDP(0.1)], 1e-5), "zCDP and pure-ε events cannot be mixed"),
         (lambda: mu([PureDP(0.1)]), "mu is defined for Gaussian events only"),
-        (lambda: epsilon([PureDP([1.0] * 2), PureDP([1.0] * 3)], 1e-5), r"equally many agents, given \[2, 3\]"),
+        (
+            lambda: epsilon([PureDP([1.0] * 2), PureDP([1.0] * 3)], 1e-5),
+            r"events of \[2, 3\] agents: must describe equally many",
+        ),
         (lambda: trade_off([Gaussian(1.0, 1.0), PureDP(0.1)], 0.5), "trade-off curve is for"),
-        (lambda: trade_off([Gaussian(1.0, 1.0)], 1.5), r"alpha must be in \[0, 1\], given 1.5"),
-        (lambda: distinguish([], 0.0), r"prior must be in \(0, 1\), given 0.0"),
-        (lambda: reconstruct([], 1.0), r"prior must be in \(0, 1\), given 1.0"),
-        *[(lambda d=d: epsilon([], d), r"delta must be in \[0, 1\), given") for d in (-0.1, 1.0, math.nan)],
-        *[(lambda e=e: delta([], e), "epsilon must be finite and at") for e in (-1.0, math.inf, math.nan)],
+        (lambda: trade_off([Gaussian(1.0, 1.0)], 1.5), r"alpha=1.5: must be in \[0, 1\]"),
+        (lambda: distinguish([], 0.0), r"prior=0.0: must be in \(0, 1\)"),
+        (lambda: reconstruct([], 1.0), r"prior=1.0: must be in \(0, 1\)"),
+        *[(lambda d=d: epsilon([], d), r"delta=.*: must be in \[0, 1\)") for d in (-0.1, 1.0, math.nan)],
+        *[(lambda e=e: delta([], e), "epsilon=.*: must be finite and at") for e in (-1.0, math.inf, math.nan)],
     ],
 )
 def test_clear_lines(call, line):

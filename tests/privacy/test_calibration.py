@@ -94,25 +94,25 @@ def test_rounds_and_agents_without_data_cost_nothing(shape):
     ("change", "line"),
     [
         *[
-            ({"epsilon": e}, "epsilon must be finite and above 0")
+            ({"epsilon": e}, "epsilon=.*: must be finite and above 0")
             for e in (0.0, -1.0, math.nan, math.inf, "1", None, True)
         ],
-        *[({"delta": d}, r"delta must be in \(0, 1\)") for d in (0.0, 1.0, -1e-9, math.nan, "small", None)],
-        ({"shape": "linear"}, "shape must be one of constant, .*, growing-budget, given 'linear'"),
-        ({"shape": "geometric"}, "shape 'geometric' takes decay, given no parameter"),
-        ({"decay": 0.5}, "shape 'constant' takes no parameter, given decay"),
-        ({"shape": "geometric", "decay": 1.5}, r"decay must be in \(0, 1\], given 1.5"),
+        *[({"delta": d}, r"delta=.*: must be in \(0, 1\)") for d in (0.0, 1.0, -1e-9, math.nan, "small", None)],
+        ({"shape": "linear"}, "shape='linear': must be one of constant, .*, growing-budget"),
+        ({"shape": "geometric"}, "shape 'geometric' with no parameter: takes decay"),
+        ({"decay": 0.5}, "shape 'constant' with decay: takes no parameter"),
+        ({"shape": "geometric", "decay": 1.5}, r"decay=1.5: must be in \(0, 1\]"),
         ({"shape": "geometric", "decay": 1e-300}, "leaves no noise after 3 rounds"),
         ({"sensitivities": 1.0}, "or be one number with rounds="),
-        ({"sensitivities": 1.0, "rounds": 0}, "rounds must be a whole number from 1, given 0"),
-        ({"sensitivities": 1.0, "rounds": 2.5}, "rounds must be a whole number from 1, given 2.5"),
+        ({"sensitivities": 1.0, "rounds": 0}, "rounds=0: must be a whole number from 1"),
+        ({"sensitivities": 1.0, "rounds": 2.5}, "rounds=2.5: must be a whole number from 1"),
         ({"rounds": 4}, "rounds=4 does not match 3 rounds"),
-        ({"sensitivities": []}, r"given shape \(0,\)"),
-        ({"sensitivities": np.ones((2, 2, 2))}, r"given shape \(2, 2, 2\)"),
-        ({"sensitivities": [1.0, -1.0]}, "finite and at least 0, given -1.0"),
-        ({"sensitivities": [1.0, math.inf]}, "finite and at least 0, given inf"),
-        ({"sensitivities": "many"}, "must be an array of numbers, given 'many'"),
-        ({"epsilon": np.array([1.0, 2.0])}, r"shape \(rounds, 2\), one column per budget, given \(3,\)"),
+        ({"sensitivities": []}, r"sensitivities of shape \(0,\)"),
+        ({"sensitivities": np.ones((2, 2, 2))}, r"sensitivities of shape \(2, 2, 2\)"),
+        ({"sensitivities": [1.0, -1.0]}, "=-1.0: must be finite and at least 0"),
+        ({"sensitivities": [1.0, math.inf]}, "=inf: must be finite and at least 0"),
+        ({"sensitivities": "many"}, "='many': must be an array of numbers"),
+        ({"epsilon": np.array([1.0, 2.0])}, r"shape \(3,\): must have shape \(rounds, 2\), one column per budget"),
     ],
 )
 def test_bad_input_is_one_clear_line(change, line):

@@ -1,5 +1,6 @@
 """Events: what they hold, what they refuse, how they print."""
 
+import json
 import math
 
 import numpy as np
@@ -15,20 +16,23 @@ from confide.privacy import (
     Gaussian,
     ObjectivePerturbation,
     PureDP,
+    RadialNoise,
     RandomizedResponse,
     Unbounded,
 )
+from confide.privacy.serialize import event_from_json, event_to_json
 
 FIELDS = {
-    Gaussian: {"sensitivity": 1.0, "scale": 2.0},
+    Gaussian: {"sensitivity": 1.0, "scale": 2.0, "slack": 1e-9},
     PureDP: {"epsilon": 0.5},
     ZCDP: {"rho": 0.1},
     RandomizedResponse: {"epsilon": 0.5},
     ObjectivePerturbation: {"noise_rate": 1.0, "shift": 0.4, "curvature_ratio": 0.1},
+    RadialNoise: {"noise_rate": 1.0, "shift": 0.4},
     Free: {},
     Unbounded: {},
 }
-EXTRA = {RandomizedResponse: {"classes": 3}}
+EXTRA = {RandomizedResponse: {"classes": 3}, RadialNoise: {"width": 5}}
 NUMERIC = [(kind, name) for kind, names in FIELDS.items() for name in names]
 
 
@@ -88,7 +92,7 @@ def test_bad_numbers_are_one_clear_line(kind, name, value):
     with pytest.raises(ValueError) as caught:
         make(kind, **{name: value})
     line = str(caught.value)
-    assert line.startswith(f"{kind.__name__}: {name} must be ") and "given" in line
+    assert line.startswith(f"{kind.__name__}: {name}=") and ": must be " in line
 
 
 @pytest.mark.parametrize(
@@ -103,18 +107,24 @@ def test_bad_numbers_are_one_clear_line(kind, name, value):
 )
 @pytest.mark.parametrize("kind", EVENT_TYPES)
 def test_bad_kind_is_one_clear_line(kind, change):
-    with pytest.raises(ValueError, match=r"^\w+: (unit|adjacency|adversary) must be .*, given .*$"):
+    with pytest.raises(ValueError, match=r"^\w+: (unit|adjacency|adversary)=.*: must be .*$"):
         make(kind, **change)
 
 
 @pytest.mark.parametrize("classes", [1, 0, -3, 2.0, "2", True, None])
 def test_bad_classes(classes):
-    with pytest.raises(ValueError, match=r"classes must be an integer from 2, given"):
+    with pytest.raises(ValueError, match=r"classes=.*: must be an integer from 2"):
         RandomizedResponse(1.0, classes)
 
 
+@pytest.mark.parametrize("width", [0, -3, 2.0, "2", True, None])
+def test_bad_widths(width):
+    with pytest.raises(ValueError, match=r"^RadialNoise: width=.*: must be an integer from 1"):
+        RadialNoise(1.0, 0.1, width)
+
+
 def test_agents_must_match_within_an_event():
-    with pytest.raises(ValueError, match=r"equally many agents, given \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"parameters of \[2, 3\] agents: must describe equally many"):
         Gaussian([1.0, 2.0], [1.0, 2.0, 3.0])
 
 
@@ -133,11 +143,18 @@ def test_gaussian_mu_with_and_without_noise(sensitivity, scale, mu):
     assert Gaussian([sensitivity] * 2, scale).mu.tolist() == [mu, mu]
 
 
+def test_slack_is_told_where_there_is_some():
+    assert "slack" not in repr(Gaussian(1.0, 2.0)) and "slack" not in event_to_json(Gaussian(1.0, 2.0))
+    for event in (Gaussian(1.0, 2.0), Gaussian(1.0, 2.0, slack=1e-30), Gaussian([1.0, 2.0], 2.0, slack=[0.0, 1e-30])):
+        assert event_from_json(json.loads(json.dumps(event_to_json(event)))) == event
+    assert Gaussian(1.0, 2.0, slack=1e-30) != Gaussian(1.0, 2.0)
+
+
 def test_no_noise_is_a_scale_of_zero_not_infinite_noise():
     for scale in (math.inf, -0.5):
-        with pytest.raises(ValueError, match="scale must be finite and at least 0"):
+        with pytest.raises(ValueError, match=r"scale=.*: must be finite and at least 0"):
             Gaussian(1.0, scale)
-    with pytest.raises(ValueError, match="noise_rate must be finite and above 0"):
+    with pytest.raises(ValueError, match=r"noise_rate=.*: must be finite and above 0"):
         ObjectivePerturbation(0.0, 1.0, 1.0)
 
 

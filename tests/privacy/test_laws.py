@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from confide.privacy import (
@@ -16,6 +16,7 @@ from confide.privacy import (
     Gaussian,
     ObjectivePerturbation,
     PureDP,
+    RadialNoise,
     RandomizedResponse,
     Unbounded,
     delta,
@@ -25,6 +26,11 @@ from confide.privacy import (
 # type -> (an example, one event that costs the same as n of it, {parameter: +1 if more of it costs more})
 LAWS = {
     Gaussian: (Gaussian(0.4, 2.0), lambda n: Gaussian(0.4 * n**0.5, 2.0), {"sensitivity": 1, "scale": -1}),
+    "slack": (
+        Gaussian(0.4, 2.0, slack=1e-10),
+        lambda n: Gaussian(0.4 * n**0.5, 2.0, slack=n * 1e-10),
+        {"sensitivity": 1, "scale": -1, "slack": 1},
+    ),
     PureDP: (PureDP(0.3), lambda n: PureDP(0.3 * n), {"epsilon": 1}),
     ZCDP: (ZCDP(0.02), lambda n: ZCDP(0.02 * n), {"rho": 1}),
     RandomizedResponse: (
@@ -37,11 +43,20 @@ LAWS = {
         lambda n: ObjectivePerturbation(0.5, 0.2 * n, 1.1**n - 1),
         {"noise_rate": 1, "shift": 1, "curvature_ratio": 1},
     ),
+    RadialNoise: (
+        RadialNoise(0.5, 0.6, 5),
+        lambda n: RadialNoise(0.5, 0.6 * n, 5),
+        {"noise_rate": 1, "shift": 1},
+    ),
     Free: (Free(), lambda n: Free(), {}),
     Unbounded: (Unbounded(), lambda n: Unbounded(), {}),
 }
-PURE = (PureDP, RandomizedResponse, ObjectivePerturbation)
-each_type = pytest.mark.parametrize("kind", EVENT_TYPES)
+PURE = (PureDP, RandomizedResponse, ObjectivePerturbation, RadialNoise)
+each_type = pytest.mark.parametrize("kind", LAWS)
+
+
+def test_every_type_has_its_laws():
+    assert set(EVENT_TYPES) == {kind for kind in LAWS if isinstance(kind, type)}
 
 
 @each_type
@@ -131,10 +146,12 @@ SMALL = st.floats(0, 0.999)
 @given(
     event=st.one_of(
         st.builds(Gaussian, WIDE, WIDE),
+        st.builds(Gaussian, WIDE, WIDE, slack=WIDE),
         st.builds(PureDP, WIDE),
         st.builds(ZCDP, WIDE),
         st.builds(RandomizedResponse, WIDE, st.integers(2, 9)),
         st.builds(ObjectivePerturbation, st.floats(1e-300, 1e150), st.floats(0, 1e150), WIDE),
+        st.builds(RadialNoise, st.floats(1e-300, 1e150), st.floats(0, 1e150), st.integers(1, 10**6)),
     ),
     d=SMALL,
     e=WIDE,
@@ -146,6 +163,8 @@ def test_any_valid_event_has_a_cost(event, d, e):
 
 @settings(max_examples=25, deadline=None)
 @given(m=st.floats(0, 40), e=st.floats(0, 800), n=st.integers(1, 3), d=SMALL)
+@example(m=0.0, e=2.2e-311, n=1, d=5e-324)
+@example(m=0.0, e=1e-308, n=1, d=1e-310)
 def test_any_mixture_lies_between_its_parts_and_their_sum(m, e, n, d):
     gaussian, pure = [Gaussian(m, 1.0)], [PureDP(e)] * n
     parts = [epsilon(gaussian, d), epsilon(pure, d)]

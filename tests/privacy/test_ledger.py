@@ -287,7 +287,7 @@ def test_a_pure_budget_sums_epsilon(ledger: Ledger) -> None:
     with pytest.raises(ValueError, match="end them first"):
         ledger.change_budget("q", 1.0, 1e-6, calculus="gaussian")
     assert ledger.remaining("q") == pytest.approx(0, abs=1e-12)
-    with pytest.raises(ValueError, match="given another"):
+    with pytest.raises(ValueError, match="another budget for population"):
         ledger.open_population("q", 1.0, 1e-6, calculus="gaussian")
 
 
@@ -335,9 +335,9 @@ def test_bad_charges_are_one_line(ledger: Ledger) -> None:
         with pytest.raises(ValueError) as error:
             ledger.charge(*args)
         one_line(error)
-    with pytest.raises(ValueError, match="kind must be"):
+    with pytest.raises(ValueError, match="kind="):
         ledger.open_population("p", 1.0, 1e-6, kind=("row", "replace"))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="calculus must be"):
+    with pytest.raises(ValueError, match="calculus="):
         ledger.change_budget("p", 1.0, 1e-6, calculus="renyi")
 
     class Odd(Event):

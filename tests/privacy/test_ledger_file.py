@@ -27,17 +27,20 @@ def one_line(error: pytest.ExceptionInfo[BaseException], *words: str) -> None:
     assert "\n" not in str(error.value) and all(word in str(error.value) for word in words), str(error.value)
 
 
-@pytest.mark.parametrize("table", ["secret", "budgets", "reservations", "releases", "costs", "fingerprints"])
+@pytest.mark.parametrize(
+    "table", ["secret", "budgets", "reservations", "releases", "costs", "fingerprints", "notes", "chain"]
+)
 def test_rows_can_only_be_appended(ledger: Ledger, table: str) -> None:
     ledger.reserve("p", "r", [[Gaussian(0.1, 1.0)]])
     ledger.charge("p", "r", 1, [Gaussian(0.1, 1.0)])
+    ledger.settle("p", "r", [(2, 1, [Gaussian(0.1, 1.0)])])
     ledger.note_data("p", [b"rows"])
     db = sqlite3.connect(ledger.path)
     before = db.execute(f"SELECT * FROM {table}").fetchall()
     assert before
     columns = ", ".join(c[1] for c in db.execute(f"PRAGMA table_info({table})") if c[1] != "id")
     for statement in (
-        f"DELETE FROM {table}", f"UPDATE {table} SET at = 'never'",
+        f"DELETE FROM {table}", f"UPDATE {table} SET id = id + 1",
         f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}",
         *([f"INSERT OR REPLACE INTO {table} ({columns}) SELECT {columns} FROM {table}"]
           if table in ("releases", "costs") else []),
@@ -78,7 +81,7 @@ def foreign(tmp_path: Path) -> dict[str, Path]:
     for name in ("newer", "broken", "cut"):
         shutil.copy(tmp_path / "ledger", files[name])
     with sqlite3.connect(files["newer"]) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute("PRAGMA user_version = 3")
     data = bytearray(files["broken"].read_bytes())
     data[4096:] = random.Random(0).randbytes(len(data) - 4096)
     files["broken"].write_bytes(data)
@@ -87,7 +90,7 @@ def foreign(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_a_file_that_is_no_ledger_is_one_line_and_left_alone(tmp_path: Path) -> None:
-    words = {"newer": "version 2", "broken": "damaged", "cut": "damaged"}
+    words = {"newer": "version 3", "broken": "damaged", "cut": "damaged"}
     for name, path in foreign(tmp_path).items():
         before = path.read_bytes()
         with pytest.raises(ValueError) as error:

@@ -75,7 +75,7 @@ class Model:
         return mp.fsum(cost(e)[calculus == "pure"] for e in events)
 
     def spent(self, population: str, kind: Any, run: str | None = None) -> list[Event]:
-        return [e for (p, r, _), events in self.charges.items() for e in events
+        return [e for (p, r, *_), events in self.charges.items() for e in events
                 if p == population and run in (None, r) and e.kind == kind and not isinstance(e, Free)]  # fmt: skip
 
     def held(self, population: str, kind: Any, calculus: str, but: str | None = None) -> Any:
@@ -125,26 +125,40 @@ class Machine(RuleBasedStateMachine):
     populations, runs = st.sampled_from(POPULATIONS), st.sampled_from(RUNS)
     events = st.lists(st.sampled_from(EVENTS), min_size=1, max_size=2)
 
-    @rule(population=populations, run=runs, t=st.integers(1, 5), events=events)
-    def charge(self, population: str, run: str, t: int, events: list[Event]) -> None:
-        key = (population, run, t)
+    @rule(population=populations, run=runs, t=st.integers(1, 5), events=events, attempt=st.sampled_from([1, 1, 2]))
+    def charge(self, population: str, run: str, t: int, events: list[Event], attempt: int) -> None:
+        key = (population, run, t, attempt)
         assume({PureDP, ZCDP} - {type(e) for e in events})  # the accountant itself refuses that sum, in other words
         if key in self.model.charges:
             if self.model.charges[key] == events:
-                assert self.ledger.charge(population, run, t, events) == "already"
+                assert self.ledger.charge(population, run, t, events, attempt=attempt) == "already"
             else:
                 with pytest.raises(ValueError, match="was charged"):
-                    self.ledger.charge(population, run, t, events)
+                    self.ledger.charge(population, run, t, events, attempt=attempt)
             return
         expected = self.model.verdict(population, run, events, whole=False)
         assume(expected != "close")
         if expected == "fits":
-            assert self.ledger.charge(population, run, t, events) == "charged"
+            assert self.ledger.charge(population, run, t, events, attempt=attempt) == "charged"
             self.model.charges[key] = events
         else:
             with pytest.raises(ValueError) as error:
-                self.ledger.charge(population, run, t, events)
+                self.ledger.charge(population, run, t, events, attempt=attempt)
             assert isinstance(error.value, BudgetExceeded) == (expected == "exceeds")
+
+    @rule(population=populations, run=runs, t=st.integers(1, 5), event=st.sampled_from(EVENTS[:3]))
+    def settle(self, population: str, run: str, t: int, event: Event) -> None:
+        """What was released counts, whether it fits or not."""
+        if any(key[:3] == (population, run, t) for key in self.model.charges):
+            assert self.ledger.settle(population, run, [(t, 1, [event])]) == []
+            return
+        epsilon, calculus = self.model.budgets[population, ROW]
+        calculus = calculus or "gaussian"
+        share = self.model.total([*self.model.spent(population, ROW), event], calculus) / limit(0.2, calculus)
+        assume(share < 0.9)  # other rules take every budget for kept
+        assert self.ledger.settle(population, run, [(t, 1, [event])]) == [(t, 1)]
+        self.model.charges[population, run, t, 1] = [event]
+        self.model.budgets[population, ROW] = (epsilon, calculus)
 
     @rule(population=populations, run=runs, rounds=st.integers(1, 12), event=st.sampled_from(EVENTS))
     def reserve(self, population: str, run: str, rounds: int, event: Event) -> None:
@@ -195,7 +209,7 @@ class Machine(RuleBasedStateMachine):
             assert balance.held == pytest.approx(held, rel=1e-9, abs=1e-12)
             assert balance.spent <= limit(epsilon, calculus) * (1 + 1e-12)
         for population in POPULATIONS:
-            kept = {(e.population, e.run, e.round): list(e.events) for e in self.ledger.entries(population)}
+            kept = {(e.population, e.run, e.round, e.attempt): list(e.events) for e in self.ledger.entries(population)}
             assert kept == {k: v for k, v in self.model.charges.items() if k[0] == population}
 
 

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -65,6 +66,16 @@ def test_processes_that_open_a_new_ledger_together(tmp_path: Path, workers: Work
         when = time.time() + 0.02
         pids = [workers.ask("open", tmp_path / f"{attempt}", when) for _ in range(6)]
         assert [workers.ask("wait", pid) for pid in pids] == [0] * 6
+
+
+def test_processes_that_open_a_ledger_of_version_1_together(tmp_path: Path, workers: Workers) -> None:
+    old = Path(__file__).parents[1] / "fixtures" / "formats" / "0.1.0" / "ledger.sqlite"
+    for attempt in range(5):
+        path, when = Path(shutil.copy(old, tmp_path / f"{attempt}")), time.time() + 0.02
+        pids = [workers.ask("open", path, when) for _ in range(6)]
+        assert [workers.ask("wait", pid) for pid in pids] == [0] * 6
+        with Ledger(path) as book:
+            assert len(book.notes()) == 1 and len(book.entries("people")) == 2
 
 
 @pytest.mark.slow

@@ -161,7 +161,7 @@ def test_sign_losses_take_two_labels(label, i):
     y[i] = label
     shards = Shards.from_groups(X, y, groups)
     for loss in (losses.Logistic(), losses.Hinge(), losses.SquaredHinge(), losses.SmoothedHinge()):
-        refuses(f"label {label:g}", type(loss).__name__, "-1 and 1", call=lambda loss=loss: Problem(shards, loss))
+        refuses("a label", type(loss).__name__, "-1 and 1", call=lambda loss=loss: Problem(shards, loss))
 
 
 @quick
@@ -170,12 +170,13 @@ def test_class_losses_take_the_classes(label):
     X, y, groups = table()
     shards = Shards.from_groups(X, np.where(y > 0, label, 0), groups)
     for loss in (losses.Multinomial(4), losses.NoisyLabels(losses.Multinomial(4), 1.0)):
-        refuses(f"label {label:g}", "0 to 3", call=lambda loss=loss: Problem(shards, loss))
+        refuses("a label", "0 to 3", call=lambda loss=loss: Problem(shards, loss))
 
 
 def test_one_party_is_not_a_network():
     X, y, _ = table()
-    refuses("1 party", "at least 2", call=lambda: Problem(Shards.from_groups(X, y, ["all"] * 12), losses.Logistic()))
+    alone = Problem(Shards.from_groups(X, y, ["all"] * 12), losses.Logistic())
+    refuses("1 party", "at least 2", call=lambda: simulate(alone, None, REGISTRY["ADMM"](rounds=1)))
 
 
 @quick
@@ -215,6 +216,20 @@ def test_weights_and_epsilons_of_rows_have_lower_bounds(weight, smallest):
         refuses(f"{value:g}", call=lambda shards=shards, loss=loss: Problem(shards, loss))
     bare = Shards.from_groups(X, y, groups)
     refuses("column 'epsilon'", call=lambda: Problem(bare, losses.NoisyLabels(losses.Logistic(), epsilon_min=1.0)))
+
+
+@quick
+@given(st.one_of(st.floats(-1e9, 0, exclude_max=True), st.floats(1, 1e9, exclude_min=True)), st.integers(0, 11))
+def test_shares_of_rows_are_within_0_and_1(share, place):
+    X, y, groups = table()
+    shares = np.full(12, 0.5)
+    shares[place] = share
+    refuses(
+        "share", "0 and 1", call=lambda: Problem(Shards.from_groups(X, y, groups, {"share": shares}), losses.Squared())
+    )
+    box = losses.BlackBox(function=lambda beta, x, y: 0.0, coefficients=1, by_row=True)
+    whole = Shards.from_groups(X, y, groups, {"share": np.ones(12)})
+    refuses("BlackBox", call=lambda: Problem(whole, box))
 
 
 # --- parameters -----------------------------------------------------------------------------------------------------
@@ -305,7 +320,7 @@ def suited(kind):
 @pytest.mark.parametrize("value", [-1, -0.5, np.nan, -np.inf, 0], ids=str)
 def test_parameters_of_algorithms(kind, name, value):
     """Refused before a round is run, whether by the constructor or by the check against the problem."""
-    if value == 0 and name not in ("penalty", "step", "tolerance", "clip", "growth"):
+    if value == 0 and name not in ("coupling", "step", "tolerance", "clip", "growth"):
         return  # 0 switches noise, decay or damping off
     p = suited(kind)
     graph = None if kind.topology == "central" else Graph.complete(3)

@@ -19,6 +19,7 @@ def build(loss, form=np.asarray, intercept=True, columns=("weight", "epsilon"), 
     X = rng.normal(size=(sum(sizes), features))
     X[np.abs(X) < 0.6] = 0  # something for a sparse matrix to leave out
     made = {"weight": rng.uniform(0, 2, len(X)), "epsilon": rng.uniform(0.4, 3, len(X))}
+    made["share"] = rng.uniform(0, 1, len(X))
     s = oracles.shards(loss, sizes, features, seed, {name: made[name] for name in columns}, X)
     s = Shards(form(s.X), s.y, s.offsets, s.names, s.columns)
     return Problem(s, loss, weighting="parties", intercept=intercept)
@@ -31,7 +32,7 @@ def points(problem, seeds=3, seed=1):
 def loop(problem, beta, clip):
     """Row by row: weigh the gradient, shorten it, add it."""
     s, m = problem.shards, problem.loss.outputs
-    A, w = oracles.design(s, problem.intercept), s.columns.get("weight", np.ones(len(s)))
+    A, w = oracles.design(s, problem.intercept), s.columns.get("weight", np.ones(len(s))) * s.columns.get("share", 1.0)
     eps = oracles.epsilons(problem.loss, s)
     values, gradients = np.zeros(beta.shape[:2]), np.zeros(beta.shape)
     for seed, k in np.ndindex(*beta.shape[:2]):
@@ -56,7 +57,9 @@ def test_sums_are_those_of_a_loop_over_rows(loss, form):
     np.testing.assert_allclose(problem.block.gradient(beta, clip), gradients, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("columns", [(), ("weight",), ("epsilon",), ("weight", "epsilon")], ids=str)
+@pytest.mark.parametrize(
+    "columns", [(), ("weight",), ("epsilon",), ("weight", "epsilon"), ("weight", "share")], ids=str
+)
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.Multinomial(4), OWN], ids=oracles.name)
 @pytest.mark.parametrize("clip", [np.inf, 0.2])
 def test_extra_columns_and_one_clip_for_all(loss, columns, clip):

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 from scipy.interpolate import BSpline
 
-from confide.problem.functional import Basis, Curves, orthonormal, rising, scores, shortened, trapezoid
+from confide.problem.functional import Basis, Curves, orthonormal, rising, scores, trapezoid
 
 FINE = np.linspace(0, 1, 401)
 
@@ -100,17 +100,12 @@ def test_known_eigenfunctions_are_any_function_of_points():
     assert np.allclose(scores(wiener(FINE).T, FINE, wiener), np.eye(3), atol=1e-4)
 
 
-def test_shortened():
-    rows = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
-    assert np.allclose(shortened(rows, 1.0), [[0.6, 0.8], [0.3, 0.4], [0, 0]])
-
-
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
         (lambda: Basis("wavelet", 3), "basis='wavelet'"), (lambda: Basis("cosine", 0), "count=0"),
         (lambda: Basis("cosine", 2, (1.0, 1.0)), "low < high"), (lambda: rising([0.0, 0.0], 2), "rising"),
-        (lambda: Curves.from_pairs([([0, 1], [1])]), "one value a point"), (lambda: Curves.from_pairs([]), "no curves"),
+        (lambda: Curves.from_pairs([([0, 1], [1])]), "value per point"), (lambda: Curves.from_pairs([]), "no curves"),
         (lambda: Curves.from_pairs([([1, 0], [1, 2])]), "do not rise"),
         (lambda: Curves.from_pairs([([0, 1], [1, np.nan])]), "NaN"),
         (lambda: Curves.from_pairs([([], [])]), "at least 1 point"),

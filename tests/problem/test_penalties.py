@@ -80,23 +80,6 @@ def test_scad_refuses_a_long_step(step):
 
 
 @each
-@pytest.mark.parametrize("step", [0.05, 0.7, 2.0])
-def test_expansion_is_the_lipschitz_constant_of_the_prox(penalty, step):
-    v = np.linspace(-6, 6, 200_001)
-    ratio = np.abs(np.diff(penalty.prox(v, step))) / np.diff(v)
-    bound = float(penalty.expansion(step))
-    assert ratio.max() <= bound * (1 + 1e-8)
-    assert ratio.max() >= bound * (1 - 1e-6)  # attained
-    assert bound <= 1 or not penalty.convex
-    np.testing.assert_array_equal(penalty.expansion(np.array([step, step])), [bound, bound])
-
-
-@pytest.mark.parametrize(("penalty", "step"), [(penalties.MCP(1.0, 2.5), 2.5), (penalties.SCAD(1.0, 3.7), 2.7)])
-def test_expansion_is_unbounded_where_the_prox_jumps(penalty, step):
-    assert penalty.expansion(step) == np.inf
-
-
-@each
 def test_flags_tell_the_truth(penalty):
     bend = np.diff(penalty.terms(BETA), 2)
     kink = np.abs(np.diff(penalty.terms(np.array([-1e-9, 0.0, 1e-9])), 2)[0]) / 1e-9

@@ -1,5 +1,7 @@
 """Shards: who gets which rows, what travels with them, and what is never copied."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -253,3 +255,23 @@ def test_transform_multiplies_rows():
     s = Shards.from_groups(X, y, np.repeat([0, 1], 30)).transform(A)
     np.testing.assert_allclose(s.X, X @ A)
     assert s.features == 2
+
+
+def test_clipping_rows_that_are_mapped_from_a_file_keeps_them_on_disk(tmp_path):
+    """40 MB of rows: the same numbers as in memory, and no array of their size in it."""
+    n, p = 100_000, 50
+    rows = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, p))
+    rng = np.random.default_rng(0)
+    for first in range(0, n, 10_000):
+        rows[first : first + 10_000] = rng.normal(size=(10_000, p)) * rng.choice([0.01, 1.0], size=(10_000, 1))
+    rows.flush()
+    mapped = Shards.from_groups(np.load(tmp_path / "X.npy", mmap_mode="r"), np.ones(n), np.zeros(n))
+    mapped.clip_rows(1.0)  # compiles
+    tracemalloc.start()
+    clipped = mapped.clip_rows(1.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < rows.nbytes / 4
+    plain = Shards.from_parts([(np.array(rows), np.ones(n))]).clip_rows(1.0)
+    assert np.array_equal(clipped.X, plain.X) and clipped.row_norm == 1.0 and not clipped.X.flags.writeable
+    assert list(tmp_path.iterdir()) == [tmp_path / "X.npy"]

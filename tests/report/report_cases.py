@@ -29,7 +29,7 @@ def classifier(method=None, seeds=(0, 1), **options):
 def quantile(level=0.3):
     X, y = rows()
     problem = confide.Problem(confide.Shards.split(X, y, 4), confide.losses.Quantile(level), intercept=True)
-    method = confide.algorithms.FDPADMM(rounds=10, clip=1.0).published(0.4, 1e-5)
+    method = confide.algorithms.FDPADMM(rounds=10, clip=1.0).published(problem.public(RING), 0.4, 1e-5)
     return confide.simulate(problem, RING, method, seeds=(0, 1))
 
 

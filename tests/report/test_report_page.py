@@ -16,7 +16,7 @@ from confide import report
 from confide.cli import app
 from confide.privacy import Gaussian, Guarantee, ObjectivePerturbation, PureDP, Unbounded
 from confide.report import spending, words
-from confide.run import Privacy
+from confide.runs.run import Privacy
 
 
 def delta_of(mu, epsilon):
@@ -219,7 +219,7 @@ def test_the_page_is_small_whole_and_forbids_every_request():
 def test_a_long_run_of_many_parties_stays_small():
     X, y = rows(count=2000)
     problem = confide.Problem(confide.Shards.split(X, y, 200), confide.losses.Squared())
-    method = confide.algorithms.CDPADMM(rounds=1500, clip=1.0, noise=5.0, noise_decay=1.0, penalty=5.0, step=0.05)
+    method = confide.algorithms.CDPADMM(rounds=1500, clip=1.0, noise=5.0, noise_decay=1.0, coupling=5.0, step=0.05)
     run = confide.simulate(problem, confide.Graph.random(200, 400, seed=1), method, record=("consensus",))
     page = report.page(run)
     assert len(page.encode()) < 300_000 and charts(page)["metric-consensus"]["series"][0]["x"][-1] == 1500
@@ -229,7 +229,6 @@ def test_a_long_run_of_many_parties_stays_small():
 
 def test_a_fit_with_secure_noise_is_a_run_with_a_report():
     pytest.importorskip("sklearn")
-    pytest.importorskip("opendp")
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, size=(600, 3))
     y = np.digitize(X[:, 0], [-0.2, 0.2])

@@ -1,7 +1,7 @@
 """Every method, one file each. `REGISTRY` lists them all: what is not in it does not exist for the contracts."""
 
 from confide.algorithms.admm import ADMM
-from confide.algorithms.base import Algorithm, GaussianMethod, Schedule
+from confide.algorithms.base import Algorithm, Schedule
 from confide.algorithms.cdp_admm import CDPADMM
 from confide.algorithms.ddp_admm import DDPADMM
 from confide.algorithms.dp_admm import DPADMM
@@ -10,6 +10,10 @@ from confide.algorithms.dvp import DVP
 from confide.algorithms.dzoa import DZOA
 from confide.algorithms.f_admm import FADMM
 from confide.algorithms.fdp_admm import FDPADMM
+from confide.algorithms.gaussian import Ask, GaussianMethod, GaussianRelease
+from confide.algorithms.joint_descent import JointDescent
+from confide.algorithms.joint_moment import JointMoment
+from confide.algorithms.joint_tally import JointTally
 from confide.algorithms.linearized_admm import LinearizedADMM
 from confide.algorithms.m_admm import MADMM
 from confide.algorithms.mr_admm import MRADMM
@@ -20,6 +24,7 @@ from confide.algorithms.private_zeroth import PrivateZeroth
 from confide.algorithms.pvp import PVP
 from confide.algorithms.r_admm import RADMM
 from confide.algorithms.second_moment import SecondMoment
+from confide.algorithms.summed import SummedMethod
 from confide.algorithms.zoo_admm import ZOOADMM
 
 REGISTRY: dict[str, type[Algorithm]] = {
@@ -33,8 +38,12 @@ REGISTRY: dict[str, type[Algorithm]] = {
 # Phases that come before learning: they keep the contract but do not minimise.
 PHASES: dict[str, type[Algorithm]] = {"SecondMoment": SecondMoment}
 
+# Methods that share their noise behind masks: they may run only where the sum is private.
+SUMMED: dict[str, type[SummedMethod]] = {kind.__name__: kind for kind in (JointDescent, JointMoment, JointTally)}
+
 __all__ = [
     "ADMM", "CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "DVP", "DZOA", "FADMM", "FDPADMM", "MADMM", "MRADMM", "ORZO",
-    "PDML", "PHASES", "PVP", "RADMM", "REGISTRY", "ZOOADMM", "Algorithm", "GaussianMethod", "LinearizedADMM",
-    "PrivatePDML", "PrivateZeroth", "Schedule", "SecondMoment",
+    "PDML", "PHASES", "PVP", "RADMM", "REGISTRY", "SUMMED", "ZOOADMM", "Algorithm", "Ask", "GaussianMethod",
+    "GaussianRelease", "JointDescent", "JointMoment", "JointTally", "LinearizedADMM", "PrivatePDML",
+    "PrivateZeroth", "Schedule", "SecondMoment", "SummedMethod",
 ]  # fmt: skip

@@ -13,10 +13,11 @@ paper       code           shape    public argument
 f_i         primal         S A P
 2λ_i        dual           S A P
 Σ_j f_j     neighbours     S A P
-η           penalty        A 1      penalty
+η           coupling       A 1      coupling
 
 Differs from the paper: nothing. The argmin stops at a gradient norm of `tolerance`.
-Privacy: none; messages are functions of the rows.
+Privacy: none; messages are functions of the rows. Methods that add noise to this one need to know how far from the
+argmin the solver may stop, whatever neighbours send: see `argmin`.
 """
 
 from __future__ import annotations
@@ -33,16 +34,32 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class ADMM(Algorithm):
-    """Exact primal updates; the base of every method that minimises."""
+    """Exact primal updates; the base of every method that minimises.
+
+    coupling     η, above 0: how strongly neighbours are pulled together; one number, or one per agent
+    tolerance    above 0: how long the gradient may be where a local minimisation stops
+    """
 
     paper = "Shi et al. 2014"
 
-    penalty: Parameter = 1.0
+    coupling: Parameter = 1.0
     tolerance: float = 1e-9
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "tolerance")
+        self.positive("coupling", "tolerance")
+
+    def eta(self, t: int, public: Public) -> Array:
+        """The penalty parameter of round t: (A, 1)."""
+        return public.each(self.coupling)
+
+    def dual_size(self, t: int, public: Public) -> Array:
+        """By what the gap to the neighbours is multiplied before it enters the dual in round t: (A, 1)."""
+        return self.eta(t, public)
+
+    def convexity(self, t: int, public: Public) -> Array:
+        """h: strong convexity of the objective of round t without any row: (A, 1)."""
+        return 2.0 * self.eta(t, public) * public.degree + public.mask.min() * public.penalty.l2 / public.count
 
     def minimise(
         self, state: Consensus, block: Block | None, public: Public, eta: Array, shift: Array | float = 0.0
@@ -56,8 +73,8 @@ class ADMM(Algorithm):
         )  # fmt: skip
 
     def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
-        return self.minimise(state, block, public, public.each(self.penalty))  # (8)
+        return self.minimise(state, block, public, public.each(self.coupling))  # (8)
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
-        dual = state.dual + public.each(self.penalty) * (public.degree * message - received)  # (9)
+        dual = state.dual + public.each(self.coupling) * (public.degree * message - received)  # (9)
         return Consensus(message, dual, np.asarray(received))

@@ -8,29 +8,48 @@ NamedTuple of arrays (seeds, agents, …); in `local` and `absorb` the round `t`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Self
+import warnings
+from dataclasses import dataclass, field, fields
+from functools import partial
+from inspect import Signature, signature
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.privacy import Event, Free, Gaussian, Guarantee, Label, Unbounded, mu, mu_for
+from confide import privacy
+from confide.errors import ConfideError, WrongType
+from confide.privacy import Event, Free, Gaussian, Guarantee, Label, Unbounded
 from confide.privacy.noise import Noise
 from confide.privacy.published import PublishedBound
+from confide.privacy.secure import charge
 from confide.problem.block import Block
 from confide.problem.checks import finite, whole
 from confide.problem.problem import Public
 
 Array = NDArray[np.float64]
-Parameter = Any  # a number, or one number an agent
+Parameter = Any  # a number, or one number per agent
+ROOM = 10.0  # radius of the public ball, in units of the longest way that rows and noise can move a model
+
+
+# What a method outside this package may override and still be proven: public arithmetic, and what it asks.
+OPEN = frozenset({
+    "message", "absorb", "init", "estimate", "weights", "question", "asks", "noise_scale", "longest_step", "claims",
+    "check", "paper", "needs", "topology", "rounds",
+})  # fmt: skip
 
 
 class Schedule(NamedTuple):
-    """Per round: does it touch private rows, and how wide is the message."""
+    """What each round does, as everyone may know it.
+
+    touches    (rounds,) whether private rows are read
+    widths     (rounds,) numbers in a message
+    noised     (rounds,) numbers that carry noise
+    """
 
     touches: NDArray[np.bool_]
     widths: NDArray[np.int64]
+    noised: NDArray[np.int64]
 
 
 class Consensus(NamedTuple):
@@ -41,24 +60,76 @@ class Consensus(NamedTuple):
     neighbours: Array
 
 
+class FormerNames(type):
+    """Parameters may be given by a name that they had before: 0.1.0 called an ADMM's coupling its penalty."""
+
+    @property
+    def __signature__(cls) -> Signature:  # what help and documents show: the parameters, not the door before them
+        return signature(partial(cls.__init__, None))  # type: ignore[misc]
+
+    def __call__(cls, *args: Any, **given: Any) -> Any:
+        known = {one.name for one in fields(cls)}  # type: ignore[arg-type]
+        if "penalty" in given and "coupling" in known and "penalty" not in known:
+            if "coupling" in given:
+                raise ConfideError(
+                    f"{cls.__name__} penalty={given['penalty']}: also coupling is given, leave penalty out"
+                )
+            warnings.warn(f"{cls.__name__}: penalty is now called coupling", DeprecationWarning, stacklevel=2)
+            given["coupling"] = given.pop("penalty")
+        return super().__call__(*args, **given)
+
+
 @dataclass(frozen=True, eq=False)
-class Algorithm:
-    """Base of every method; subclasses are frozen dataclasses of public parameters."""
+class Algorithm(metaclass=FormerNames):
+    """Base of every method; subclasses are frozen dataclasses of public parameters.
+
+    rounds    a whole number of at least 1: how many messages each agent sends
+    ball      radius of the public ball that messages lie in, above 0; None: that of `message_bound`; inf: none, as
+              published
+
+    A parameter of type `Parameter` is one number, or one per agent.
+    """
 
     topology: ClassVar[str] = "peer"  # "all": server methods; "central": no network
     paper: ClassVar[str] = ""
     needs: ClassVar[str] = "any loss"  # for the list of algorithms
+    open: ClassVar[frozenset[str]] = OPEN
 
     rounds: int = 100
+    ball: float | None = field(default=None, kw_only=True)  # see `message_bound`
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # Python's numbers, which neither wrap around nor lose digits
+            if isinstance(value := getattr(self, one.name), np.generic):
+                object.__setattr__(self, one.name, value.item())
+
+    def __getattr__(self, name: str) -> Any:  # asked only for what is not there
+        if name == "penalty" and "coupling" in {one.name for one in fields(self)}:
+            warnings.warn(f"{self.name}: penalty is now called coupling", DeprecationWarning, stacklevel=2)
+            return self.coupling
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     # --- public -----------------------------------------------------------------------------------------------------
 
     def check(self, public: Public) -> None:
         """One clear line where this method does not suit the problem."""
         self.counts("rounds")
+        if self.ball is not None and not (self.ball == math.inf or (finite(self.ball) and self.ball > 0)):
+            raise ConfideError(f"{self.name} ball={self.ball}: must be above 0; inf switches it off, None derives it")
 
     def schedule(self, public: Public) -> Schedule:
-        return Schedule(np.ones(self.rounds, bool), np.full(self.rounds, public.width))
+        widths = np.full(self.rounds, public.width)
+        return Schedule(np.ones(self.rounds, bool), widths, widths)
+
+    def bytes_sent(self, public: Public, rounds: int | None = None) -> int:
+        """Payload of the messages of the agents at hand, in all rounds or the first so many.
+
+        8 bytes for each number, to every neighbour; with a hub or up a tree, there and back. One party sends nothing.
+        """
+        if self.topology == "central" or public.graph is None:
+            return 0
+        copies = 2 * len(public.agents) if self.topology == "all" else int(public.degree.sum())
+        return int(8 * copies * self.schedule(public).widths[:rounds].sum())
 
     def weights(self, graph: Any) -> Any:
         """What a neighbour's message counts in `received`: by default 1."""
@@ -71,22 +142,63 @@ class Algorithm:
 
     def local(self, t: int, state: Any, block: Block | None, public: Public, noise: Noise) -> Array:
         """The message of round t: the only function that sees private rows."""
-        raise TypeError(f"{self.name} does not say what it sends: a method needs `local`")
+        raise WrongType(f"{self.name} does not say what it sends: a method needs `local`")
 
     def absorb(self, t: int, state: Any, message: Array, received: Array, public: Public) -> Any:
         """The next state, from public values only."""
-        raise TypeError(f"{self.name} does not say what it keeps: a method needs `absorb`")
+        raise WrongType(f"{self.name} does not say what it keeps: a method needs `absorb`")
 
     def estimate(self, state: Any, public: Public) -> Array:
         """Each agent's model: (seeds, agents, width)."""
         return np.asarray(state.primal)
 
+    def message_bound(self, public: Public) -> float:
+        """Radius of the public ball: a sender shortens its message to it, a receiver refuses what lies outside.
+
+        So what neighbours can make an agent compute with is bounded, whatever they send. `ball` sets it; by default it
+        is ten times the longest way that rows and noise can move a model in all rounds, and none where that is
+        unbounded or no noise is drawn.
+        """
+        if self.ball is not None:
+            return float(self.ball)
+        if not self.private(public):
+            return math.inf
+        return ROOM * float(np.max(sum(self.longest_step(t, public.whole) for t in range(1, self.rounds + 1))))
+
+    def longest_step(self, t: int, public: Public) -> Array:
+        """How far rows and noise can move the message in round t, but for one chance in 10^15: (A, 1)."""
+        return np.full((len(public.agents), 1), math.inf)
+
+    def private(self, public: Public) -> bool:
+        """Whether every agent's messages carry noise."""
+        return False
+
     def events(self, public: Public) -> list[list[Event]]:
-        """What round 1, 2, … releases, with one parameter an agent; known before a row is read."""
+        """What round 1, 2, … releases, with one parameter per agent; known before a row is read."""
         return [[Unbounded() if touch else Free()] for touch in self.schedule(public).touches]
 
-    def guarantee(self, public: Public) -> Guarantee:
+    def charged(self, public: Public) -> list[list[Event]]:
+        """The same events as secure noise makes them: the price of every round, and the only place that sets it."""
+        return charge(self.events(public), self.schedule(public).noised)
+
+    def stated(self, public: Public) -> Guarantee:
+        """What a method says of itself; `guarantee` is what holds."""
         return Guarantee(Label.NONE, "messages carry no noise")
+
+    @final
+    def guarantee(self, public: Public) -> Guarantee:
+        """Label and reason. A class outside this package that overrides more than `OPEN` is proven by nobody."""
+        said = self.stated(public)
+        if said.label == Label.PROVEN and (own := overridden(type(self))):
+            said = Guarantee(Label.ASSUMED, f"{self.name} has a {own} of its own, which nobody has proven")
+        return said.backed_by(event for now in self.events(public) for event in now)
+
+    def total_cost(self, public: Public, delta: float) -> tuple[float, float | None]:
+        """What the accountants say of all rounds: the largest ε over agents, and μ if all events are Gaussian."""
+        events = [event for now in self.events(public) for event in now]
+        gaussian = all(isinstance(event, Gaussian | Free) for event in events)
+        total = float(np.max(privacy.epsilon(events, delta)))
+        return total, float(np.max(privacy.mu(events))) if gaussian else None
 
     def claims(self, public: Public, delta: float) -> list[PublishedBound]:
         """What the paper itself claims for these parameters, to be shown beside the exact total."""
@@ -102,109 +214,67 @@ class Algorithm:
         """One clear line for a parameter that is not above 0."""
         for name in names:
             if not np.all(self._numbers(name) > 0):
-                raise ValueError(f"{self.name} {name}={getattr(self, name)}: must be finite and above 0")
+                raise ConfideError(f"{self.name} {name}={getattr(self, name)}: must be finite and above 0")
 
     def nonnegative(self, *names: str) -> None:
         """One clear line for a parameter that is below 0."""
         for name in names:
             if not np.all(self._numbers(name) >= 0):
-                raise ValueError(f"{self.name} {name}={getattr(self, name)}: must be finite and at least 0")
+                raise ConfideError(f"{self.name} {name}={getattr(self, name)}: must be finite and at least 0")
 
     def fraction(self, *names: str) -> None:
         """One clear line for a parameter outside [0, 1]."""
         for name in names:
             v = self._numbers(name)
             if not np.all((v >= 0) & (v <= 1)):
-                raise ValueError(f"{self.name} {name}={getattr(self, name)}: must lie in [0, 1]")
+                raise ConfideError(f"{self.name} {name}={getattr(self, name)}: must lie in [0, 1]")
 
-    def counts(self, *names: str) -> None:
-        """One clear line for a parameter that is not a whole number of at least 1."""
+    def counts(self, *names: str, least: int = 1) -> None:
+        """One clear line for a parameter that is not a whole number of at least `least`."""
         for name in names:
-            if not whole(getattr(self, name)) or getattr(self, name) < 1:
-                raise ValueError(f"{self.name} {name}={getattr(self, name)}: must be a whole number of at least 1")
+            given = getattr(self, name)
+            if not whole(given) or given < least:
+                raise ConfideError(f"{self.name} {name}={given}: must be a whole number of at least {least}")
 
     def _numbers(self, name: str) -> Array:
-        """A parameter, common or one an agent, as an array of finite numbers."""
+        """A parameter, common or one per agent, as an array of finite numbers."""
         given = getattr(self, name)
         values = [given] if np.ndim(given) == 0 else list(given)
         if not all(finite(v) for v in values):
-            raise ValueError(f"{self.name} {name}={given}: must be a finite number, or one an agent")
+            raise ConfideError(f"{self.name} {name}={given}: must be a finite number, or one per agent")
         return np.asarray(values, float)
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianMethod(Algorithm):
-    """A method whose message carries Gaussian noise on a clipped gradient; `noise=0` switches privacy off.
+def overridden(kind: type) -> str:
+    """A name that a class outside this package defines anew and that a proof rests on; empty if there is none."""
+    ours = [c for c in kind.__mro__ if at_home(c)]
+    for c in kind.__mro__:
+        if c is object or at_home(c):
+            continue
+        free = ours[0].open | set(getattr(c, "__dataclass_fields__", ()))  # type: ignore[attr-defined]
+        for name in vars(c):
+            if not name.startswith("__") and name not in free and any(name in vars(base) for base in ours):
+                return name
+    return ""
 
-    Each row's gradient is shortened to norm `clip`: for a linear model that acts on the scalar slope, so the result is
-    the gradient of a convex (Huberised) loss. Without `clip` the bound is the loss's own slope bound times the row norm
-    that `Shards.clip_rows` enforced, or `assumed_bound`, which nothing enforces.
+
+def at_home(kind: type) -> bool:
+    """Whether a class is one of this package's own."""
+    return kind.__module__.split(".")[0] == "confide"
+
+
+def longest_gradient(public: Public) -> float:
+    """Norm of a row's gradient where rows are clipped and the loss's slope is bounded; ∞ otherwise.
+
+    The bound of a loss from outside this package is its author's word, and enforces nothing.
     """
+    known = at_home(type(public.loss)) and at_home(type(public.loss.base))
+    return float(public.loss.slope_bound) * row_length(public) if known else math.inf
 
-    clip: Parameter = math.inf
-    assumed_bound: Parameter = None
-    noise: Parameter = 0.0
 
-    def check(self, public: Public) -> None:
-        super().check(public)
-        self.nonnegative("noise")
-        bounds = [self.clip] if np.ndim(self.clip) == 0 else list(self.clip)
-        if not all((finite(c) and c > 0) or c == math.inf for c in bounds):
-            raise ValueError(f"{self.name} clip={self.clip}: must be above 0; inf does not clip")
-
-    def noise_scale(self, t: int, public: Public) -> Array:
-        """Standard deviation of the noise in round t: (A, 1)."""
-        return public.each(self.noise)
-
-    def sensitivity(self, t: int, public: Public) -> Array:
-        """How far the message of round t can move when one row is replaced: (A, 1)."""
-        raise TypeError(f"{self.name} does not bound its message: a private method needs `sensitivity`")
-
-    def row_bound(self, public: Public) -> Array:
-        """Largest norm of one row's gradient, enforced or assumed: (A, 1)."""
-        clip = public.each(self.clip)
-        if public.row_norm is not None:
-            longest = math.sqrt(public.row_norm**2 + public.intercept)
-            clip = np.minimum(clip, public.loss.slope_bound * longest)
-        if self.assumed_bound is not None:
-            clip = np.minimum(clip, public.each(self.assumed_bound))
-        return clip
-
-    def private(self, public: Public) -> bool:
-        return bool(np.all(public.each(self.noise) > 0))
-
-    def events(self, public: Public) -> list[list[Event]]:
-        if not self.private(public) or not np.all(np.isfinite(self.row_bound(public))):
-            return super().events(public)
-        return [
-            [Gaussian(self.sensitivity(t, public)[:, 0], self.noise_scale(t, public)[:, 0]) if touch else Free()]
-            for t, touch in enumerate(self.schedule(public).touches, start=1)
-        ]
-
-    def guarantee(self, public: Public) -> Guarantee:
-        if not self.private(public):
-            return super().guarantee(public)
-        enforced = replace(self, assumed_bound=None).row_bound(public)
-        if np.all(enforced <= self.row_bound(public)):
-            return Guarantee(Label.PROVEN, f"{self.enforced(public)}, Gaussian noise is accounted exactly")
-        if self.assumed_bound is None:
-            return Guarantee(Label.NONE, "nothing bounds a row's gradient: set clip")
-        return Guarantee(Label.ASSUMED, f"row gradients are assumed, not forced, to stay below {self.assumed_bound}")
-
-    def enforced(self, public: Public) -> str:
-        """What bounds a row, in words."""
-        clipped = np.any(np.isfinite(public.each(self.clip)))
-        return "row gradients are clipped" if clipped else "rows are clipped and the loss's slope is bounded"
-
-    def calibrated(self, public: Public, epsilon: float, delta: float) -> Self:
-        """The same method with the least noise that keeps every agent's exact total within (epsilon, delta)."""
-        unit = replace(self, noise=1.0)
-        self.check(public)
-        if not np.all(np.isfinite(unit.row_bound(public))):
-            raise ValueError(f"{self.name}: no noise meets ε={epsilon} while row gradients are unbounded: set clip")
-        # every μ_t is inversely proportional to `noise`, so one division calibrates; the factor guards rounding
-        need = np.asarray(mu(chain.from_iterable(unit.events(public))), float) / mu_for(epsilon, delta) * (1 + 1e-12)
-        return replace(self, noise=need if np.ptp(need) > 0 else float(np.max(need)))
+def row_length(public: Public) -> float:
+    """Enforced bound on ‖(x, 1)‖; ∞ without one."""
+    return math.inf if public.row_norm is None else math.hypot(float(public.row_norm), float(public.intercept))
 
 
 def tail_mean(mean: Array, new: Array, t: int, rounds: int, average_from: float) -> Array:

@@ -10,17 +10,18 @@ Functions", Algorithm 1.
     5    send β̃_k to the neighbours
     6    γ_k ← γ_k + ρ Σ_l (β̃_k - β̃_l)                                     (9)
 
-Lines 3 and 6 are `LinearizedADMM`'s; its table gives the symbols.
+Lines 3, 4 and 6 are `LinearizedADMM`'s; its table gives the symbols.
 
 paper       code           shape    public argument
-σ_k,1       noise          A 1      noise
+h_1 σ_k,1   noise          A 1      noise
 R           noise_decay    scalar   noise_decay
 
 Differs from the paper: Algorithm 1's loop index is t; the corollary's ρ^∞ is φ and its ∞ is T, and it assumes a
 constant sensitivity, so totals are computed exactly instead. Assumption 1 (‖ℓ'‖ ≤ c1) fails for squared loss by a
 factor of 10 to 80 in the paper's own experiment: set `clip`, which enforces it, or `assumed_bound` to run as published.
 
-Privacy: replacement of one row; sensitivity of Lemma I; every message is seen. Proven with `clip`, else assumed.
+Privacy: replacement of one row; the noise is on the gradient, at Lemma I's sensitivity times h_t; every message is
+seen. Proven with `clip`, else assumed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from confide.algorithms.base import Array
 from confide.algorithms.linearized_admm import LinearizedADMM
 from confide.privacy import Label, published
 from confide.privacy.published import PublishedBound
@@ -38,7 +38,10 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class CDPADMM(LinearizedADMM):
-    """Noise whose variance falls by the factor `noise_decay` each round."""
+    """Noise whose variance falls by the factor `noise_decay` each round.
+
+    noise_decay    R in (0, 1], where 1 keeps the noise as it is
+    """
 
     paper = "Gauthier et al., CDP-ADMM"
 
@@ -49,8 +52,8 @@ class CDPADMM(LinearizedADMM):
         self.positive("noise_decay")
         self.fraction("noise_decay")
 
-    def noise_scale(self, t: int, public: Public) -> Array:
-        return public.each(self.noise) * self.noise_decay ** ((t - 1) / 2)  # variance R^(t-1) σ²_1
+    def noise_shape(self, t: int) -> float:
+        return float(self.noise_decay ** ((t - 1) / 2))  # variance R^(t-1) σ²_1
 
     def claims(self, public: Public, delta: float) -> list[PublishedBound]:
         bound = self.row_bound(public)

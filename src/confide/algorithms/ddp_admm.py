@@ -6,7 +6,7 @@ Functions", Section IV-A and Algorithm 1, whose lines are in `cdp_admm`; only (8
     4    β̃_k ← β_k + N(0, σ²_k,t I),  σ²_k,t = σ²_k,1 / √t                    (8)
 
 paper       code           shape    public argument
-σ_k,1       noise          A 1      noise
+h_1 σ_k,1   noise          A 1      noise
 
 Differs from the paper: nothing beyond what `cdp_admm` lists.
 Privacy: as CDP-ADMM.
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from confide.algorithms.base import Array
+from confide.algorithms.gaussian import root_claim
 from confide.algorithms.linearized_admm import LinearizedADMM
+from confide.privacy.published import PublishedBound
 from confide.problem.problem import Public
 
 
@@ -27,5 +28,10 @@ class DDPADMM(LinearizedADMM):
 
     paper = "Gauthier et al., DDP-ADMM"
 
-    def noise_scale(self, t: int, public: Public) -> Array:
-        return public.each(self.noise) / t**0.25
+    def noise_shape(self, t: int) -> float:
+        return float(t**-0.25)
+
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        if not (self.private(public) and self.bounded(public)):
+            return []
+        return [root_claim(self, public, delta)]

@@ -5,8 +5,8 @@ Inf. Forensics Secur. 15, 2020; equation numbers of Zhou and Xiang, whose FDP-AD
 
     1  w ← 0, w̃_i ← 0, γ_i ← 0
     2  for l = 1, 2, …
-    3    w_i ← argmin f̂_i(w_i; w̃_i) - γ_iᵀ(w_i - w) + ρ/2 ‖w_i - w‖²        (21), f̂_i of (19)
-    4    w̃_i ← w_i + N(0, σ²_i,l I)                                         (22)
+    3    g̃_i ← ∂f_i(w̃_i) + N(0, (h_l σ_i,l)² I),  h_l = ρ + 1/η_l
+    4    w̃_i ← argmin f̂_i(w_i; w̃_i) - γ_iᵀ(w_i - w) + ρ/2 ‖w_i - w‖²        (21), (22), f̂_i of (19) with slope g̃_i
     5    send w̃_i - γ_i/ρ to the hub
     6    w ← mean of what was sent                                           (23)
     7    γ_i ← γ_i - ρ (w̃_i - w)                                            (24)
@@ -15,16 +15,20 @@ paper       code           shape    public argument
 w           average        S A P
 w̃_i         primal         S A P
 γ_i         dual           S A P
-ρ           penalty        scalar   penalty
+ρ           coupling       scalar   coupling
 η_l         step           scalar   step / l^step_decay
-σ_i,l       noise_scale    A 1      noise × sensitivity
+h_l         stiffness      scalar
+h_l σ_i,l   noise_scale    A 1      noise
 
 Differs from the paper: w̃_i and γ_i enter (23) only through w̃_i - γ_i/ρ, so that is the message and the hub merely
-relays a sum; it holds no rows. The model is w, or with `average_from` the mean of the last w.
+relays a sum; it holds no rows. The model is w, or with `average_from` the mean of the last w. The noise is on the
+gradient, not on its result w_i: line 4 divides it by h_l, the same in law; with `proximal=True` it also passes the
+prox, which makes it another algorithm. Lemma 2's m_i² is m_i.
 
-Privacy: replacing one row moves line 3 by at most 2·c1·q_i/m_i / (ρ + 1/η): the paper's m_i² is m_i. `noise` is a
-multiple of that sensitivity, so each round is (1/noise)-Gaussian-DP. Who sees the message: the hub and, through the
-sum, everyone. Proven where row gradients are clipped.
+Privacy: the clipped gradient is the only question, of sensitivity 2·c1·q_i/m_i in every round; line 4 is
+post-processing, whatever the hub sends. Who sees the message: the hub and, through the sum, everyone. Proven where row
+gradients are clipped. As γ_i/ρ is the last average less the last message, the public ball of messages bounds all
+state.
 """
 
 from __future__ import annotations
@@ -34,9 +38,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from confide.algorithms.base import Array, GaussianMethod, decayed, tail_mean
-from confide.privacy.noise import Noise
-from confide.problem.block import Block
+from confide.algorithms.base import Array, decayed, tail_mean
+from confide.algorithms.gaussian import Ask, GaussianMethod, root_claim
+from confide.privacy.published import PublishedBound
 from confide.problem.problem import Public
 
 
@@ -51,12 +55,19 @@ class ServerState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DPADMM(GaussianMethod):
-    """Linearised consensus ADMM with a hub; `noise` multiplies each round's sensitivity."""
+    """Linearised consensus ADMM with a hub.
+
+    coupling        ρ, above 0: how strongly agents are pulled to the hub's average
+    step            η, above 0: length of the step in round 1
+    step_decay      at least 0: the step of round t is step·t^-step_decay
+    proximal        whether the penalty acts by its prox; else by its subgradient
+    average_from    in [0, 1]: the model is the mean of w over rounds after this fraction; 1: the last w
+    """
 
     topology = "all"
     paper = "Huang et al. 2020, DP-ADMM"
 
-    penalty: float = 1.0
+    coupling: float = 1.0
     step: float = 1.0
     step_decay: float = 0.5
     proximal: bool = False
@@ -64,7 +75,7 @@ class DPADMM(GaussianMethod):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "step")
+        self.positive("coupling", "step")
         self.nonnegative("step_decay")
         self.fraction("average_from")
 
@@ -73,36 +84,33 @@ class DPADMM(GaussianMethod):
         return ServerState(zero, zero, zero, zero)
 
     def stiffness(self, t: int) -> float:
-        """ρ + 1/η_l, what line 3 divides by."""
-        return self.penalty + 1.0 / decayed(self.step, self.step_decay, t)
+        """h_l = ρ + 1/η_l, what line 4 divides by."""
+        return self.coupling + 1.0 / decayed(self.step, self.step_decay, t)
 
-    def local(self, t: int, state: ServerState, block: Block | None, public: Public, noise: Noise) -> Array:
-        assert block is not None
+    def message(self, t: int, state: ServerState, ask: Ask, public: Public) -> Array:
         h, eta = self.stiffness(t), decayed(self.step, self.step_decay, t)
-        g = block.gradient(state.primal, public.each(self.clip))
-        v = state.primal / eta + state.dual + self.penalty * state.average - g
+        g = ask(state.primal)  # line 3
+        v = state.primal / eta + state.dual + self.coupling * state.average - g
         if self.proximal:
-            w = public.penalty_prox(v / h, 1.0 / h)  # (21), P kept
+            w = public.penalty_prox(v / h, 1.0 / h)  # (21) with P kept
         else:
-            w = (v - public.penalty_gradient(state.primal)) / h  # (21)
-        if self.private(public):
-            w = noise.gaussian("primal", w, self.noise_scale(t, public))  # (22)
-        return w - state.dual / self.penalty
+            w = (v - public.penalty_gradient(state.primal)) / h  # (21), (22)
+        return w - state.dual / self.coupling
 
     def absorb(self, t: int, state: ServerState, message: Array, received: Array, public: Public) -> ServerState:
         average = received / public.count  # (23)
-        primal = message + state.dual / self.penalty
-        dual = state.dual - self.penalty * (primal - average)  # (24)
+        primal = message + state.dual / self.coupling
+        dual = state.dual - self.coupling * (primal - average)  # (24)
         tail = tail_mean(state.tail, average, t, self.rounds, self.average_from)
         return ServerState(primal, dual, average, tail)
 
     def estimate(self, state: ServerState, public: Public) -> Array:
         return state.tail
 
-    def noise_scale(self, t: int, public: Public) -> Array:
-        return public.each(self.noise) * self.sensitivity(t, public)
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        if not (self.private(public) and self.bounded(public)):
+            return []
+        return [root_claim(self, public, delta)]
 
-    def sensitivity(self, t: int, public: Public) -> Array:
-        h = self.stiffness(t)
-        move = 2.0 * self.row_bound(public) * public.scale / h  # Lemma 2
-        return move * float(public.penalty.expansion(1.0 / (h * public.count))) if self.proximal else move
+    def longest_step(self, t: int, public: Public) -> Array:
+        return 3.0 * self.longest_answer(t, public) / self.stiffness(t)  # w̃_i, and γ_i/ρ: two messages

@@ -5,21 +5,19 @@ Nedić and Ozdaglar, "Distributed subgradient methods for multi-agent optimizati
 
     1  x̃_i ← 0
     2  for t = 1, 2, …
-    3    x_i ← Σ_j W_ij x̃_j - η_t ∂f_i(x̃_i)
-    4    x̃_i ← x_i + N(0, σ² I)
+    3    g̃_i ← ∂f_i(x̃_i) + N(0, σ² I)
+    4    x̃_i ← Σ_j W_ij x̃_j - η_t g̃_i
     5    send x̃_i to the neighbours
 
 paper       code           shape    public argument
 x̃_i         primal         S A P
 Σ W_ij x̃_j  mixed          S A P    Metropolis weights, own included
 η_t         step           scalar   step / t^step_decay
-σ           noise_scale    A 1      noise × η_t
+σ           noise_scale    A 1      noise
 
-Differs from the paper: nothing. `noise` is per unit of step, so that the noise falls with the step as the sensitivity
-does.
+Differs from the paper: nothing. The noise is on the gradient, so that in the message it falls with the step.
 
-Privacy: replacing one row moves line 3 by at most η_t·2·c1·q_i/M_i; everything else in it is public. Proven where row
-gradients are clipped.
+Privacy: the clipped gradient is the only question; line 4 is post-processing. Proven where row gradients are clipped.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from confide.algorithms.base import Array, GaussianMethod, decayed
-from confide.privacy.noise import Noise
-from confide.problem.block import Block
+from confide.algorithms.base import Array, decayed
+from confide.algorithms.gaussian import Ask, GaussianMethod, advanced_claims
+from confide.privacy.published import PublishedBound
 from confide.problem.problem import Public
 
 
@@ -44,7 +42,11 @@ class Mixed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DPSGD(GaussianMethod):
-    """Mix with the neighbours, then a subgradient step."""
+    """Mix with the neighbours, then a subgradient step.
+
+    step          above 0: length of the step in round 1
+    step_decay    at least 0: the step of round t is step·t^-step_decay
+    """
 
     paper = "Nedić and Ozdaglar 2009, with noise"
 
@@ -63,19 +65,22 @@ class DPSGD(GaussianMethod):
         zero = np.zeros((1, len(public.agents), public.width))
         return Mixed(zero, zero)
 
-    def local(self, t: int, state: Mixed, block: Block | None, public: Public, noise: Noise) -> Array:
-        assert block is not None
-        g = block.gradient(state.primal, public.each(self.clip)) + public.penalty_gradient(state.primal)
-        x = state.mixed - decayed(self.step, self.step_decay, t) * g
-        if not self.private(public):
-            return x
-        return noise.gaussian("primal", x, self.noise_scale(t, public))
+    def message(self, t: int, state: Mixed, ask: Ask, public: Public) -> Array:
+        g = ask(state.primal) + public.penalty_gradient(state.primal)
+        return state.mixed - decayed(self.step, self.step_decay, t) * g
 
     def absorb(self, t: int, state: Mixed, message: Array, received: Array, public: Public) -> Mixed:
         return Mixed(message, received)
 
-    def noise_scale(self, t: int, public: Public) -> Array:
-        return public.each(self.noise) * decayed(self.step, self.step_decay, t)
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        return advanced_claims(self, public, delta)
 
-    def sensitivity(self, t: int, public: Public) -> Array:
-        return decayed(self.step, self.step_decay, t) * 2.0 * self.row_bound(public) * public.scale
+    def longest_step(self, t: int, public: Public) -> Array:
+        return decayed(self.step, self.step_decay, t) * self.longest_answer(t, public)
+
+
+@dataclass(frozen=True, eq=False)
+class Alone(DPSGD):
+    """One party by itself: noisy gradient descent on its own rows, whose model it may then publish."""
+
+    topology = "central"

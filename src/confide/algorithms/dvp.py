@@ -13,7 +13,7 @@ Inf. Forensics Secur. 12(1), 2017: dual variable perturbation; the "private ADMM
 paper       code             shape    public argument
 f_i         primal           S A P
 2λ_i        dual             S A P
-η           penalty          A 1      penalty
+η           coupling         A 1      coupling
 α           rate             A 1      noise_rate
 noise sd    –                A 1      noise: N(0, noise² I) in place of line 3, as D-ZOA's authors take it
 
@@ -31,6 +31,7 @@ import numpy as np
 
 from confide.algorithms.base import Algorithm, Array, Consensus, Parameter
 from confide.algorithms.objective import PerturbedADMM
+from confide.errors import ConfideError
 from confide.privacy import Event, Guarantee, Label
 from confide.privacy.noise import Noise
 from confide.problem.block import Block
@@ -39,7 +40,10 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class DVP(PerturbedADMM):
-    """Objective perturbation in every round: the published `noise_rate`, or Gaussian `noise`, which has no account."""
+    """Objective perturbation in every round: the published `noise_rate`, or Gaussian `noise`, which has no account.
+
+    noise    at least 0: standard deviation of a Gaussian linear term; 0: none
+    """
 
     paper = "Zhang and Zhu 2017, DVP"
 
@@ -49,7 +53,7 @@ class DVP(PerturbedADMM):
         super().check(public)
         self.nonnegative("noise")
         if self.gaussian(public) and np.any(public.each(self.noise_rate) > 0):
-            raise ValueError(f"{self.name} has both noise and noise_rate: give one of them")
+            raise ConfideError(f"{self.name} has both noise and noise_rate: give one of them")
 
     def gaussian(self, public: Public) -> bool:
         return bool(np.any(public.each(self.noise) > 0))
@@ -63,12 +67,12 @@ class DVP(PerturbedADMM):
     def events(self, public: Public) -> list[list[Event]]:
         return Algorithm.events(self, public) if self.gaussian(public) else super().events(public)
 
-    def guarantee(self, public: Public) -> Guarantee:
+    def stated(self, public: Public) -> Guarantee:
         if self.gaussian(public):
             return Guarantee(Label.NONE, "Gaussian noise inside the argmin has no account here: set noise_rate")
-        return super().guarantee(public)
+        return super().stated(public)
 
     def calibrated(self, public: Public, epsilon: float, delta: float = 0.0) -> Self:
         if self.gaussian(public):
-            raise ValueError(f"{self.name} noise={self.noise}: Gaussian noise has no account here, set noise_rate")
+            raise ConfideError(f"{self.name} noise={self.noise}: Gaussian noise has no account here, set noise_rate")
         return super().calibrated(public, epsilon, delta)

@@ -15,11 +15,14 @@ where F_k(β) = f_k(β) + βᵀγ_k + ρ Σ_l ‖β - ½(β_k + β_l)‖²      
 paper       code           shape    public argument
 β_k         primal         S A P
 γ_k         dual           S A P
-ρ           penalty        A 1      penalty
+ρ           coupling       A 1      coupling
 T           –              scalar   inner_steps
 J           –              A        directions
 α0, R, L    step_size      scalar   step, radius, lipschitz
 u1          smoothing      scalar   smoothing
+
+`average=True` sends the mean of the inner iterates, β̂^(T) of (26), for which the inner loop's rate is stated; Algorithm
+1 sends the last. Any loss will do, `losses.BlackBox` too: only values of it are asked for.
 
 Differs from the paper: the prox function is ½‖·‖², g^(t) is taken at β̃^(t-1), and γ's index is off by one in print.
 
@@ -30,7 +33,7 @@ smaller, and the inner loop's bias leaks too. `PrivateZeroth` is the rigorous fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,50 +42,67 @@ from confide import threads
 from confide.algorithms import zeroth
 from confide.algorithms.base import Algorithm, Array, Consensus, Parameter
 from confide.algorithms.zeroth_kernel import inner_loops
+from confide.errors import ConfideError
 from confide.privacy import Guarantee, Label, published
 from confide.privacy.noise import Noise, SimulatedNoise, key
 from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.checks import whole
+from confide.problem.losses import BlackBox
 from confide.problem.problem import Public
 
 
 @dataclass(frozen=True, eq=False)
 class DZOA(Algorithm):
-    """Zeroth-order ADMM; only values of the objective are used."""
+    """Zeroth-order ADMM; only values of the objective are used.
+
+    coupling       ρ, above 0: how strongly neighbours are pulled together
+    inner_steps    T, a whole number of at least 1: steps of the local minimisation
+    directions     J, at least 1: random directions per step; one number, or one per agent
+    step           α0, above 0: the factor of every inner step
+    radius         R, above 0: what the step's formula takes for the distance to the solution
+    lipschitz      L, above 0: what the step's formula takes for the Lipschitz constant
+    smoothing      u1, above 0: how far apart the two points of the first difference lie
+    average        whether an agent sends the mean of its inner iterates, (26); else the last
+    """
 
     paper = "Gratton et al. 2022, D-ZOA"
 
-    penalty: Parameter = 4.0
+    coupling: Parameter = 4.0
     inner_steps: int = 100
     directions: Parameter = 20
     step: float = 0.54
     radius: float = 1.0
     lipschitz: float = 2.5
     smoothing: float = 1.0
+    average: bool = False
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "step", "radius", "lipschitz", "smoothing")
+        self.positive("coupling", "step", "radius", "lipschitz", "smoothing")
         self.counts("inner_steps")
         given = [self.directions] if np.ndim(self.directions) == 0 else list(self.directions)
         if not all(whole(j) and j >= 1 for j in given):
-            raise ValueError(f"{self.name} directions={self.directions}: must be whole numbers of at least 1")
+            raise ConfideError(f"{self.name} directions={self.directions}: must be whole numbers of at least 1")
 
     def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
         assert block is not None
-        plain = isinstance(block.arrays[0], np.ndarray) and public.loss.outputs == 1 and public.penalty.convex
+        known = not isinstance(public.loss, BlackBox) and public.loss.outputs == 1 and public.penalty.convex
+        known = known and public.penalty.separable
+        plain = known and isinstance(block.arrays[0], np.ndarray)
         if plain and isinstance(noise, SimulatedNoise):
             return self.compiled(t, state, block, public, noise)
         value, beta = self.lagrangian(state, block, public), np.zeros_like(state.primal)
+        mean = beta
         for i, (u1, u2, step) in enumerate(zip(*self.inner(public.width), strict=True)):
             g = zeroth.two_point(value, beta, u1, u2, self.counted(public), noise, f"inner {i}")
             beta = beta - step * g  # (9)
-        return beta
+            mean = mean + (beta - mean) / (i + 1)
+        return mean if self.average else beta
 
     def lagrangian(self, state: Consensus, block: Block, public: Public) -> zeroth.Values:
         """F_k of (4), less a constant, at points (S·J, A, P)."""
-        rho, centre, loss = public.each(self.penalty), self.centre(state, public), zeroth.risk(block, public)
+        rho, centre, loss = public.each(self.coupling), self.centre(state, public), zeroth.risk(block, public)
 
         def value(beta: Array) -> Array:
             repeat = len(beta) // len(state.primal)
@@ -96,12 +116,13 @@ class DZOA(Algorithm):
         """The same, an agent at a time."""
         beta, counts = np.zeros_like(state.primal), self.counted(public)
         names = np.array([key(f"inner {i}") for i in range(self.inner_steps)], np.int64)
-        pull = (public.each(self.penalty) * public.degree)[:, 0]
+        pull = (public.each(self.coupling) * public.degree)[:, 0]
         l1, l2 = (weight * public.mask / public.count for weight in (public.penalty.l1, public.penalty.l2))
         work = 50.0 * self.inner_steps * int(counts.sum()) * public.width * len(beta)
         threads.run(
             inner_loops, beta.shape[0] * beta.shape[1], work, noise.seeds, noise.agents, t, names, counts,
-            *self.inner(public.width), *block.arrays, state.dual, self.centre(state, public), pull, l1, l2, beta,
+            *self.inner(public.width), *block.arrays, state.dual, self.centre(state, public), pull, l1, l2,
+            self.average, beta,
         )  # fmt: skip
         return beta
 
@@ -121,24 +142,36 @@ class DZOA(Algorithm):
         return np.ascontiguousarray(u[:, 0]), np.ascontiguousarray(u[:, 1]), alpha
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
-        dual = state.dual + public.each(self.penalty) * (public.degree * message - received)  # (5)
+        dual = state.dual + public.each(self.coupling) * (public.degree * message - received)  # (5)
         return Consensus(message, dual, received)
 
     def claims(self, public: Public, delta: float) -> list[PublishedBound]:
         """(25) of (22), for the agent it is largest for; c1 = 1 as published where nothing bounds a row's gradient."""
         if public.width < 2:
             return []
-        known = public.row_norm is not None and np.isfinite(public.loss.slope_bound)
-        c1 = public.loss.slope_bound * float(public.row_norm or 1.0) if known else 1.0
-        ones: list[float] = []
-        for k, agent in enumerate(public.agents):
-            setting = published.DZOASetting(
-                c1, float(public.each(self.penalty)[k, 0]), int(public.degree[k, 0]), int(public.sizes[agent]),
-                public.width, self.inner_steps, self.radius, self.step,
-            )  # fmt: skip
-            ones.append(float(published.d_zoa_iteration(setting, int(self.counted(public)[k]), delta).epsilon))
-        one = max(ones)
+        counts = self.counted(public)
+        one = max(
+            float(published.d_zoa_iteration(self._setting(public, k), int(counts[k]), delta).epsilon)
+            for k in range(len(public.agents))
+        )
         return [published.d_zoa_total(one, self.rounds, delta)]
 
-    def guarantee(self, public: Public) -> Guarantee:
+    def _setting(self, public: Public, k: int) -> published.DZOASetting:
+        """What (22) is computed from, for the k-th agent at hand."""
+        known = public.row_norm is not None and np.isfinite(public.loss.slope_bound)
+        c1 = public.loss.slope_bound * float(public.row_norm or 1.0) if known else 1.0
+        return published.DZOASetting(
+            c1, float(public.each(self.coupling)[k, 0]), int(public.degree[k, 0]), int(public.sizes[public.agents[k]]),
+            public.width, self.inner_steps, self.radius, self.step,
+        )  # fmt: skip
+
+    def as_published(self, public: Public, epsilon: float, delta: float) -> tuple[DZOA, float]:
+        """As many directions as (22) and (25) ask for a total (epsilon, delta) of one agent, and the ε they claim."""
+        setting = self._setting(public, 0)
+        share = epsilon / float(published.d_zoa_total(1.0, self.rounds, delta).epsilon)
+        count = published.d_zoa_directions(setting, share, delta)
+        one = float(published.d_zoa_iteration(setting, count, delta).epsilon)
+        return replace(self, directions=count), float(published.d_zoa_total(one, self.rounds, delta).epsilon)
+
+    def stated(self, public: Public) -> Guarantee:
         return Guarantee(Label.REFUTED, "the claimed variance bounds the wrong side: the noise is not there")

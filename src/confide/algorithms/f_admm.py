@@ -14,7 +14,7 @@ paper       code           shape    public argument
 w           average        S A P
 w_i         primal         S A P
 γ_i         dual           S A P
-ρ           penalty        scalar   penalty
+ρ           coupling       scalar   coupling
 
 Differs from the paper: the message is w_i - γ_i/ρ, all that (17) needs, so that the hub only relays a sum.
 Privacy: none; messages are functions of the rows.
@@ -35,17 +35,21 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class FADMM(Algorithm):
-    """Exact local minimisers, averaged by a hub."""
+    """Exact local minimisers, averaged by a hub.
+
+    coupling     ρ, above 0: how strongly agents are pulled to the hub's average
+    tolerance    above 0: how long the gradient may be where a local minimisation stops
+    """
 
     topology = "all"
     paper = "Zhou and Xiang 2022, F-ADMM"
 
-    penalty: float = 1.0
+    coupling: float = 1.0
     tolerance: float = 1e-9
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "tolerance")
+        self.positive("coupling", "tolerance")
 
     def init(self, public: Public) -> ServerState:
         zero = np.zeros((1, len(public.agents), public.width))
@@ -54,15 +58,15 @@ class FADMM(Algorithm):
     def local(self, t: int, state: ServerState, block: Block | None, public: Public, noise: Noise) -> Array:
         assert block is not None
         w = block.argmin(
-            -state.dual - self.penalty * state.average, self.penalty, public.penalty, public.mask,
+            -state.dual - self.coupling * state.average, self.coupling, public.penalty, public.mask,
             1.0 / public.count, state.primal, self.tolerance,
         )  # fmt: skip  # (16)
-        return w - state.dual / self.penalty
+        return w - state.dual / self.coupling
 
     def absorb(self, t: int, state: ServerState, message: Array, received: Array, public: Public) -> ServerState:
         average = received / public.count  # (17)
-        primal = message + state.dual / self.penalty
-        return ServerState(primal, state.dual - self.penalty * (primal - average), average, average)  # (18)
+        primal = message + state.dual / self.coupling
+        return ServerState(primal, state.dual - self.coupling * (primal - average), average, average)  # (18)
 
     def estimate(self, state: ServerState, public: Public) -> Array:
         return state.average

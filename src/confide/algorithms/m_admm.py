@@ -11,7 +11,7 @@ X. Zhang, M. M. Khalili and M. Liu, "Improving the privacy and accuracy of ADMM-
     6    γ_i ← γ_i + θ Σ_j (f_i - f_j)
 
 paper       code             shape    public argument
-η_i(t)      eta              A 1      penalty · growth^t
+η_i(t)      eta              A 1      coupling · growth^t
 θ           dual_step        scalar   dual_step
 α           noise_rate       A 1      noise_rate
 
@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from confide.algorithms.base import Array, Consensus, Parameter
 from confide.algorithms.objective import PerturbedADMM
 from confide.problem.problem import Public
@@ -31,7 +33,11 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class MADMM(PerturbedADMM):
-    """Growing penalty parameters, constant dual step."""
+    """Growing penalty parameters, constant dual step.
+
+    growth       above 0: the coupling of round t is coupling·growth^t; one number, or one per agent
+    dual_step    above 0: factor of the dual's step
+    """
 
     paper = "Zhang et al. 2018, M-ADMM"
     claim = "M-ADMM, ICML 2018"
@@ -44,7 +50,10 @@ class MADMM(PerturbedADMM):
         self.positive("growth", "dual_step")
 
     def eta(self, t: int, public: Public) -> Array:
-        return public.each(self.penalty) * public.each(self.growth) ** t
+        return public.each(self.coupling) * public.each(self.growth) ** t
+
+    def dual_size(self, t: int, public: Public) -> Array:
+        return np.full((len(public.agents), 1), self.dual_step)
 
     def rate(self, t: int, public: Public) -> Array:
         return public.each(self.noise_rate) / (2.0 * self.eta(t, public) * public.degree)

@@ -8,8 +8,10 @@ Inf. Forensics Secur. 15, 2020, Algorithms 2 and 3. The lines are R-ADMM's with 
     7    f_i(2k) as in (16), (19)
 
 paper       code             shape    public argument
-η_i(2k-1)   eta              A 1      penalty · growth^k
+η_i(2k-1)   eta              A 1      coupling · growth^k · coupling_profile[k - 1]
 q_1(i)      growth           A 1      growth
+
+`coupling_profile`, (K,) or (K, agents), gives any other schedule: K rounds that minimise.
 
 Differs from the paper: with unequal η_i the duals do not sum to zero and the method converges to argmin Σ O_i/η_i.
 `common_dual=True` is the corrected form: every dual moves by the smallest η_i of the round, and the limit is the
@@ -20,7 +22,8 @@ Privacy: as R-ADMM, each round with its own η_i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,22 +34,31 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class MRADMM(RADMM):
-    """Per-agent penalty parameters penalty·growth^k."""
+    """R-ADMM whose coupling is each agent's own and grows.
+
+    growth              above 0: the coupling of minimisation k is coupling·growth^k; one number, or one per agent
+    coupling_profile    (K,) or (K, agents), above 0: a further factor of each of the K minimisations' coupling; None: 1
+    common_dual         whether every dual moves by the smallest coupling of the round, which ends at the optimum; else
+                        by its own
+    """
 
     paper = "Zhang et al. 2020, MR-ADMM"
 
     growth: Parameter = 1.0
+    coupling_profile: Any = None
     common_dual: bool = False
 
     def check(self, public: Public) -> None:
         super().check(public)
         self.positive("growth")
+        self.profile("coupling_profile", public)
 
     def eta(self, t: int, public: Public) -> Array:
-        return public.each(self.penalty) * public.each(self.growth) ** (t if not self.recycle else (t + 1) // 2)
+        eta = public.each(self.coupling) * public.each(self.growth) ** (self.turn(t) + 1)
+        profile = self.profile("coupling_profile", public)
+        return eta if profile is None else eta * profile[self.turn(t)][public.agents][:, None]
 
-    def dual_step(self, t: int, public: Public) -> Array:
+    def dual_size(self, t: int, public: Public) -> Array:
         if not self.common_dual:
             return self.eta(t, public)
-        whole = replace(public, agents=np.arange(public.count))
-        return np.full((len(public.agents), 1), self.eta(t, whole).min())
+        return np.full((len(public.agents), 1), self.eta(t, public.whole).min())

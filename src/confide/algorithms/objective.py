@@ -13,7 +13,8 @@ its pure ε, because most of the noise does not point at the two rows: `privacy.
 
 An argmin that stops at gradient norm τ lies within τ/h of the exact one. Releasing f + N(0, s²I) instead is
 post-processing of the exact argmin, charged as above, and of (f - exact) + N(0, s²I), whose sensitivity is 2τ/h
-(approximate minima perturbation; Iyengar et al., IEEE S&P 2019). With s = 0 the claim takes the argmin for exact.
+(approximate minima perturbation; Iyengar et al., IEEE S&P 2019); τ is the solver's tolerance and as much again for
+floating point (`argmin`). With s = 0 the claim takes the argmin for exact.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from confide.algorithms import argmin
 from confide.algorithms.admm import ADMM
-from confide.algorithms.base import Array, Consensus, Parameter
-from confide.privacy import Event, Free, Gaussian, Guarantee, Label, ObjectivePerturbation, published
+from confide.algorithms.base import Array, Consensus, Parameter, longest_gradient, row_length
+from confide.errors import ConfideError
+from confide.privacy import Event, Free, Gaussian, Guarantee, Label, ObjectivePerturbation, RadialNoise, published
 from confide.privacy import epsilon as total_epsilon
 from confide.privacy.noise import Noise
 from confide.privacy.published import PublishedBound
@@ -37,11 +40,17 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class PerturbedADMM(ADMM):
-    """Exact ADMM whose argmin may carry a random linear term: private when `noise_rate` α is above 0."""
+    """Exact ADMM whose argmin may carry a random linear term: private when `noise_rate` α is above 0.
+
+    tolerance        above 0: how long the gradient may be where a local minimisation stops
+    noise_rate       α, at least 0: the term has density ∝ exp(-α‖ε‖), so that more is less noise; 0: none
+    release_noise    at least 0: standard deviation of Gaussian noise on what is sent, which covers the tolerance
+    """
 
     needs = "smooth loss"
     claim: ClassVar[str] = "(32) of R-ADMM, every round"  # name of the published bound
 
+    tolerance: float = 1e-7  # reached for certain inside the public ball, where 1e-9 often is not: see `argmin`
     noise_rate: Parameter = 0.0
     release_noise: Parameter = 0.0
 
@@ -50,11 +59,7 @@ class PerturbedADMM(ADMM):
         self.nonnegative("noise_rate", "release_noise")
         if not (public.loss.smooth and public.penalty.smooth):
             pair = f"{type(public.loss.base).__name__} with {type(public.penalty).__name__}"
-            raise ValueError(f"{self.name} needs a smooth loss and penalty, got {pair}: use LinearizedADMM or PVP")
-
-    def eta(self, t: int, public: Public) -> Array:
-        """The penalty parameter of round t: (A, 1)."""
-        return public.each(self.penalty)
+            raise ConfideError(f"{self.name} with {pair}: needs a smooth loss and penalty: use LinearizedADMM or PVP")
 
     def rate(self, t: int, public: Public) -> Array:
         """α of the linear term in round t: (A, 1)."""
@@ -73,10 +78,6 @@ class PerturbedADMM(ADMM):
     def private(self, public: Public) -> bool:
         return bool(np.all(public.each(self.noise_rate) > 0))
 
-    def convexity(self, t: int, public: Public) -> Array:
-        """h: strong convexity of the objective in round t without any row: (A, 1)."""
-        return 2.0 * self.eta(t, public) * public.degree + public.mask.min() * public.penalty.l2 / public.count
-
     def claims(self, public: Public, delta: float) -> list[PublishedBound]:
         if not self.private(public) or row_length(public) * public.loss.slope_bound > 1:  # Theorem V.1 assumes both 1
             return []
@@ -85,6 +86,16 @@ class PerturbedADMM(ADMM):
         rate = np.array([self.rate(int(t), public)[:, 0] for t in touched])
         rows = 1.0 / public.scale[:, 0]
         return [replace(published.r_admm(1.0, rows, public.loss.curvature_bound, h, rate), name=self.claim)]
+
+    def longest_step(self, t: int, public: Public) -> Array:
+        rows = longest_gradient(public) * public.scale * public.sizes[public.agents][:, None]
+        noise = argmin.longest_noise(public.width) / self.rate(t, public)
+        loud = (math.sqrt(public.width) + 9.0) * public.each(self.release_noise)
+        return (rows + noise + 2.0 * self.tolerance) / self.convexity(t, public) + loud
+
+    def objective_noise_bound(self, t: int, public: Public) -> Array:
+        """Of the linear term that the argmin carries, but for a chance that `argmin.MISSED` names: (A, 1)."""
+        return argmin.longest_noise(public.width) / self.rate(t, public)
 
     def claimed_convexity(self, t: int, public: Public) -> Array:
         """h as the published bound takes it: (A, 1)."""
@@ -109,16 +120,19 @@ class PerturbedADMM(ADMM):
         ]
         s = public.each(self.release_noise)
         if np.any(s > 0):
-            cost.append(Gaussian((2.0 * self.tolerance / h)[:, 0], s[:, 0]))
+            residual = (4.0 * self.tolerance / h)[:, 0]  # half of it for floating point
+            cost.append(Gaussian(residual, s[:, 0], slack=argmin.MISSED))
         return cost
 
-    def guarantee(self, public: Public) -> Guarantee:
+    def stated(self, public: Public) -> Guarantee:
         if not self.private(public):
-            return super().guarantee(public)
+            return super().stated(public)
         if not bounded(public):
             return Guarantee(Label.NONE, "rows or slopes are unbounded: use Shards.clip_rows")
         if not np.all(public.each(self.release_noise) > 0):
             return Guarantee(Label.ASSUMED, "the argmin is taken for exact: set release_noise")
+        if gap := argmin.gap(self, public):
+            return Guarantee(Label.ASSUMED, gap)
         return Guarantee(Label.PROVEN, "rows are clipped, and the solver's residual is noised and accounted")
 
     def calibrated(self, public: Public, epsilon: float, delta: float = 0.0) -> Self:
@@ -128,9 +142,9 @@ class PerturbedADMM(ADMM):
         """
         self.check(public)
         if not bounded(public):
-            raise ValueError(f"{self.name}: rows or slopes are unbounded, no noise is enough: use Shards.clip_rows")
+            raise ConfideError(f"{self.name}: rows or slopes are unbounded, no noise is enough: use Shards.clip_rows")
         if not epsilon > 0:
-            raise ValueError(f"epsilon={epsilon}: must be above 0")
+            raise ConfideError(f"epsilon={epsilon}: must be above 0")
         pure = self._pure_rate(public, epsilon)
         rate = pure if delta == 0 else self._loosened(public, epsilon, delta, pure)
         return replace(self, noise_rate=rate if np.ptp(rate) > 0 else float(np.min(rate)))
@@ -138,11 +152,11 @@ class PerturbedADMM(ADMM):
     def _pure_rate(self, public: Public, epsilon: float) -> Array:
         """Noise rate of each agent at which the pure ε of all rounds add up to `epsilon`: (A,)."""
         rounds = replace(self, noise_rate=1.0, release_noise=0.0).events(public)
-        cost = [e for events in rounds for e in events if isinstance(e, ObjectivePerturbation)]
+        cost = [e for events in rounds for e in events if isinstance(e, ObjectivePerturbation | RadialNoise)]
         fixed = np.sum([np.log1p(e.curvature_ratio) for e in cost], axis=0)
         slope = np.sum([np.multiply(e.noise_rate, e.shift) for e in cost], axis=0)
         if np.any(fixed >= epsilon):
-            raise ValueError(
+            raise ConfideError(
                 f"{self.name}: the determinants alone cost ε={np.max(fixed):.3g} of {epsilon:g}: "
                 "take fewer rounds or a larger penalty"
             )
@@ -167,13 +181,8 @@ class PerturbedADMM(ADMM):
             fits = spent(middle) <= epsilon
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         if np.any(spent(low) > epsilon):
-            raise ValueError(f"{self.name}: release_noise alone costs more than ε={epsilon:g} leaves: raise it")
+            raise ConfideError(f"{self.name}: release_noise alone costs more than ε={epsilon:g} leaves: raise it")
         return low
-
-
-def row_length(public: Public) -> float:
-    """Enforced bound on ‖(x, 1)‖; ∞ without one."""
-    return math.inf if public.row_norm is None else math.sqrt(public.row_norm**2 + public.intercept)
 
 
 def bounded(public: Public) -> bool:

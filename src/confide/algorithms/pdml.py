@@ -15,14 +15,15 @@ carry randomised labels, and the loss is `NoisyLabels(Logistic(), epsilon)`, equ
 paper       code               shape    public argument
 w̃_i         primal             S A P
 γ_i         dual               S A P
-β           penalty            A 1      penalty
-η_i         objective_noise    S A P    objective_noise: R; drawn once a run, never sent
+β           coupling           A 1      coupling
+η_i         objective_noise    S A P    objective_noise: R; drawn once per run, never sent
 V_i         noise              A 1      noise
 ρ           noise_decay        scalar   noise_decay
 a           public.penalty     scalar   L2(a), a > 0
 
-Differs from the paper: η_i is uniform in the ℓ2 ball of radius R (the text's cube fits its own table worse), or with
-`exponential=True` has the density ∝ exp(-R‖η‖) of Remark 1. Every label is reported with the odds e^ε : 1.
+Differs from the paper: η_i is uniform in the ℓ2 ball of radius R. The text's ‖η_i‖∞ ≤ R is `cube=True`, which fits its
+own table worse; with `exponential=True` η_i has the density ∝ exp(-R‖η‖) of Remark 1. Every label is reported with the
+odds e^ε : 1.
 An intercept is not penalised and may then have no optimum with few rows or a small ε: append a column of ones instead.
 
 Privacy: labels are ε-locally private whatever happens afterwards: proven, at the user. Features: none. Noise bounded
@@ -35,26 +36,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from confide.algorithms.admm import ADMM
-from confide.algorithms.base import Array, Consensus, GaussianMethod, Parameter
-from confide.privacy import Guarantee, Label
+from confide.algorithms.base import Array, Consensus, Parameter
+from confide.algorithms.gaussian import GaussianRelease
+from confide.errors import ConfideError
+from confide.privacy import Guarantee, Label, published
 from confide.privacy.noise import Noise
+from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.losses import Logistic, Multinomial, NoisyLabels
 from confide.problem.problem import Public
 
 
 @dataclass(frozen=True, eq=False)
-class PDML(GaussianMethod, ADMM):
-    """Exact ADMM on randomised labels, with the two noises of the paper."""
+class PDML(GaussianRelease, ADMM):
+    """Exact ADMM on randomised labels, with the two noises of the paper.
+
+    coupling           above 0: how strongly neighbours are pulled together
+    objective_noise    R, at least 0: radius of the objective's noise, drawn once per run; 0: none
+    exponential        whether that noise has the density ∝ exp(-R‖η‖) of Remark 1; else it is uniform
+    cube               whether it is uniform in ‖η‖∞ ≤ R, as the text has it; else in the ball ‖η‖ ≤ R
+    noise_decay        in (0, 1]: the factor by which the variance of messages' noise falls per round
+    """
 
     paper = "Wang et al. 2020, PDML"
     needs = "Logistic, Multinomial"
 
-    penalty: Parameter = 0.2
+    coupling: Parameter = 0.2
     objective_noise: float = 0.0
     exponential: bool = False
+    cube: bool = False
     noise_decay: float = 0.8
 
     def check(self, public: Public) -> None:
@@ -63,12 +76,14 @@ class PDML(GaussianMethod, ADMM):
         self.nonnegative("objective_noise")
         self.positive("noise_decay")
         self.fraction("noise_decay")
+        if self.cube and self.exponential:
+            raise ConfideError(f"{self.name}: cube=True and exponential=True: give at most one of them")
         if isinstance(public.loss, NoisyLabels) and not public.penalty.l2 > 0:
-            raise ValueError(f"{self.name}: the corrected loss is unbounded below, give L2(a) with a above 0")
+            raise ConfideError(f"{self.name}: the corrected loss is unbounded below, give L2(a) with a above 0")
 
     def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
         eta = self.bounded_noise(public, noise) / public.count
-        w = self.minimise(state, block, public, public.each(self.penalty), eta)  # (15)
+        w = self.minimise(state, block, public, public.each(self.coupling), eta)  # (15)
         if not self.private(public):
             return w
         return noise.gaussian("primal", w, self.noise_scale(t, public))  # (16)
@@ -79,16 +94,28 @@ class PDML(GaussianMethod, ADMM):
             return 0.0
         if self.exponential:
             return noise.once().gamma_norm("objective", public.width) / self.objective_noise
-        return self.objective_noise * noise.once().ball("objective", public.width)
+        ball = noise.once().ball("objective", public.width)
+        if self.cube:  # uniform in [-R, R] by the normal's distribution function
+            one = np.ones((len(public.agents), 1))
+            return self.objective_noise * (2.0 * ndtr(noise.once().gaussian("cube", np.zeros_like(ball), one)) - 1.0)
+        return self.objective_noise * ball
 
     def noise_scale(self, t: int, public: Public) -> Array:
         return public.each(self.noise) * self.noise_decay ** ((t - 1) / 2)
 
     def sensitivity(self, t: int, public: Public) -> Array:
-        h = 2.0 * public.each(self.penalty) * public.degree + public.mask.min() * public.penalty.l2 / public.count
-        return 2.0 * (self.row_bound(public) * public.scale + self.tolerance) / h
+        return 2.0 * (self.row_bound(public) * public.scale + self.tolerance) / self.convexity(t, public)
 
-    def guarantee(self, public: Public) -> Guarantee:
+    def claims(self, public: Public, delta: float) -> list[PublishedBound]:
+        made = []
+        if isinstance(public.loss, NoisyLabels) and public.loss.epsilon is not None:
+            made.append(published.pdml_labels(float(public.loss.epsilon)))
+        if self.private(public) and self.bounded(public):
+            first = float(np.max(self.sensitivity(1, public) / self.noise_scale(1, public)))
+            made.append(published.pdml_iteration(first, self.rounds, delta))
+        return made
+
+    def stated(self, public: Public) -> Guarantee:
         labels = "labels are ε-locally private (proven); " if isinstance(public.loss, NoisyLabels) else ""
         if not self.private(public) and self.objective_noise == 0:
             return Guarantee(Label.NONE, labels + "features: messages carry no noise")
@@ -99,6 +126,6 @@ def check_labels_loss(name: str, public: Public) -> None:
     """Only losses whose correction for randomised labels is convex."""
     if not isinstance(public.loss.base, (Logistic, Multinomial)):
         given = type(public.loss.base).__name__
-        raise ValueError(f"{name} needs Logistic or Multinomial, got {given}: its corrected loss is not convex")
+        raise ConfideError(f"{name} with {given}: needs Logistic or Multinomial: its corrected loss is not convex")
     if not np.isfinite(public.loss.slope_bound):
-        raise ValueError(f"{name} needs a loss of bounded slope")
+        raise ConfideError(f"{name} needs a loss of bounded slope")

@@ -14,7 +14,7 @@ models without backpropagation", ICML 2024: only values of the loss are used, an
 symbol      code           shape    public argument
 β̃_k         primal         S A P
 γ_k         dual           S A P
-ρ           penalty        A 1      penalty
+ρ           coupling       A 1      coupling
 T, J        –              scalar   inner_steps, directions
 α           –              scalar   step / m^step_decay
 u           –              scalar   smoothing
@@ -24,8 +24,9 @@ C           clip           A 1      clip
 Differs from the paper: DPZero is central; here its gradient sits inside ADMM. Penalty and quadratic are public and stay
 outside the clip; the inner state moves by noised values only.
 
-Privacy: each of the T·J scalars of a round moves by at most 2C·q_k/M_k when one row is replaced, and each is released:
-a round is one Gaussian event of sensitivity √(TJ)·2C·q_k/M_k and scale σ. Proven.
+Privacy: the question is J clipped differences, asked T times per round, and every answer counts as released: a round is
+one Gaussian event of sensitivity √(TJ)·2C·q_k/M_k and scale σ. Proven; for a `losses.BlackBox`
+assumed, since nothing forces its function to treat each row alone and to remember none.
 """
 
 from __future__ import annotations
@@ -35,19 +36,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from confide.algorithms.base import Array, Consensus, GaussianMethod, Parameter, decayed
-from confide.privacy.noise import Noise
-from confide.problem.block import Block
+from confide.algorithms.base import Array, Consensus, Parameter, decayed
+from confide.algorithms.gaussian import Ask, GaussianMethod
+from confide.errors import ConfideError
+from confide.problem.losses import BlackBox
 from confide.problem.problem import Public
+from confide.problem.questions import Differences
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateZeroth(GaussianMethod):
-    """Zeroth-order ADMM with a proof; without noise and clip, its non-private form."""
+    """Zeroth-order ADMM with a proof; without noise and clip, its non-private form.
+
+    coupling       above 0: how strongly neighbours are pulled together; one number, or one per agent
+    inner_steps    a whole number of at least 1: steps per round, each with answers of its own
+    directions     a whole number of at least 1: random directions per step
+    step           above 0: length of the first step
+    step_decay     at least 0: the step of round t is step·t^-step_decay
+    smoothing      above 0: how far apart the two points of a difference lie
+    """
 
     paper = "after Zhang et al. 2024, DPZero"
 
-    penalty: Parameter = 1.0
+    coupling: Parameter = 1.0
     inner_steps: int = 1
     directions: int = 10
     step: float = 0.1
@@ -56,36 +67,45 @@ class PrivateZeroth(GaussianMethod):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty", "step", "smoothing")
+        self.positive("coupling", "step", "smoothing")
         self.counts("inner_steps", "directions")
         self.nonnegative("step_decay")
         if self.assumed_bound is not None:
-            raise ValueError(f"{self.name} assumed_bound={self.assumed_bound}: it clips differences, set clip")
+            raise ConfideError(f"{self.name} assumed_bound={self.assumed_bound}: it clips differences, set clip")
 
-    def local(self, t: int, state: Consensus, block: Block | None, public: Public, noise: Noise) -> Array:
-        assert block is not None
+    def question(self, t: int, public: Public) -> Differences:
+        return Differences(self.enforced_bound(public), self.directions, 2 * self.smoothing)
+
+    def asks(self, t: int) -> int:
+        return self.inner_steps
+
+    def message(self, t: int, state: Consensus, ask: Ask, public: Public) -> Array:
         (S, A, P), J, u = state.primal.shape, self.directions, self.smoothing
-        rho, degree = public.each(self.penalty), public.degree
+        rho, degree = public.each(self.coupling), public.degree
         pull = rho * (degree * state.primal + state.neighbours)
         beta = state.primal
         for i in range(self.inner_steps):
-            nu = noise.public_normal(f"directions {i}", J * P).reshape(S, A, J, P)
+            nu = ask.public_normal(f"directions {i}", J * P).reshape(S, A, J, P)
             nu = np.moveaxis(nu / np.linalg.norm(nu, axis=3, keepdims=True), 2, 1)  # (S, J, A, P)
-            plus, minus = (beta[:, None] + u * nu).reshape(-1, A, P), (beta[:, None] - u * nu).reshape(-1, A, P)
-            d = block.difference(plus, minus, 2 * u, public.each(self.clip)).reshape(S, J, A).swapaxes(1, 2)
-            if self.private(public):
-                d = noise.gaussian(f"differences {i}", d, public.each(self.noise))
+            d = ask(beta[:, None] + u * nu, beta[:, None] - u * nu)  # line 5
             g = P * np.mean(d.swapaxes(1, 2)[:, :, :, None] * nu, axis=1)
             g = g + public.penalty_gradient(beta) + state.dual + 2 * rho * degree * beta - pull
             beta = beta - decayed(self.step, self.step_decay, t) * g
         return beta
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
-        dual = state.dual + public.each(self.penalty) * (public.degree * message - received)
+        dual = state.dual + public.each(self.coupling) * (public.degree * message - received)
         return Consensus(message, dual, received)
 
-    def row_bound(self, public: Public) -> Array:
+    def enforced_bound(self, public: Public) -> Array:
         return public.each(self.clip)  # a difference is clipped whatever the rows
 
-    def sensitivity(self, t: int, public: Public) -> Array:
-        return math.sqrt(self.inner_steps * self.directions) * 2.0 * self.row_bound(public) * public.scale
+    def gap(self, public: Public) -> str:
+        if isinstance(public.loss, BlackBox):
+            alone = "remember no row" if public.loss.by_row else "treat each row alone"
+            return f"nothing forces a function of yours to {alone}"
+        return super().gap(public)
+
+    def longest_step(self, t: int, public: Public) -> Array:
+        slope = public.width * self.longest_answer(t, public) / math.sqrt(self.directions)  # of P·mean_j d_j ν_j
+        return decayed(self.step, self.step_decay, t) * self.inner_steps * slope

@@ -21,7 +21,15 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class CentralZeroth(Algorithm):
-    """Parameters of the central baselines: J directions, α0, R and L of the step, u1, and what the model averages."""
+    """What the central baselines have in common.
+
+    directions      J, a whole number of at least 1: random directions per step
+    step            α0, above 0: the factor of every step
+    radius          R, above 0: what the step's formula takes for the distance to the solution
+    lipschitz       L, above 0: what the step's formula takes for the Lipschitz constant
+    smoothing       u1, above 0: how far apart the two points of the first difference lie
+    average_from    in [0, 1]: the model is the mean over rounds after this fraction
+    """
 
     topology = "central"
 
@@ -45,7 +53,7 @@ Values = Callable[[Array], Array]  # (S·J, A, P) -> (S·J, A)
 def two_point(value: Values, beta: Array, u1: float, u2: float, directions: Any, noise: Noise, name: str) -> Array:
     """Mean over J directions of [F(β + u1ν1 + u2ν2) - F(β + u1ν1)]/u2 · ν2: (7), (8) of D-ZOA; beta (S, A, P).
 
-    `directions` J is one number, or one an agent (A,).
+    `directions` J is one number, or one per agent (A,).
     """
     seeds, agents, width = beta.shape
     most = int(np.max(directions))

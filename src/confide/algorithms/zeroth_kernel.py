@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from confide.compiled import njit
 from confide.privacy.ziggurat import normals
 from confide.problem.margin import SQUARED, value1
 from confide.problem.solvers import dot
@@ -22,7 +22,7 @@ Index = NDArray[np.int64]
 DIRECTIONS = 128  # evaluated side by side
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"})
 def _margins(X: Any, i: int, beta: Array, z: Array) -> None:
     """z = x_iᵀβ for the columns of beta (P, J); four features at a time, so that z is written less often."""
     p = X.shape[1]
@@ -41,7 +41,7 @@ def _margins(X: Any, i: int, beta: Array, z: Array) -> None:
             z[j] += a * beta[f, j]
 
 
-@njit(cache=True)
+@njit
 def _add_loss_rises(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, scale: float, code: int, a: float,
     base: Array, along: Array, u2: float, z: Array, dz: Array, rise: Array,
@@ -67,7 +67,7 @@ def _add_loss_rises(
                 rise[j] += weight * v
 
 
-@njit(cache=True)
+@njit
 def _add_public_rises(
     base: Array, along: Array, u2: float, dual: Array, centre: Array, pull: float, l1: Array, l2: Array, rise: Array
 ) -> None:
@@ -80,19 +80,23 @@ def _add_public_rises(
             rise[j] += v - (dual[p] * low + pull * b * b + l1[p] * abs(low) + 0.5 * l2[p] * low * low)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def inner_loops(
     seeds: Index, agents: Index, t: int, names: Index, directions: Index, u1: Array, u2: Array, steps: Array,
     rows: Any, y: Array, w: Array, q: Array, offsets: Index, scale: Array, code: int, a: float,
-    dual: Array, centre: Array, pull: Array, l1: Array, l2: Array, beta: Array, first: int, end: int,
+    dual: Array, centre: Array, pull: Array, l1: Array, l2: Array, average: bool, beta: Array, first: int, end: int,
 ) -> None:  # fmt: skip
-    """beta[s, k] after all steps (7) to (9), from 0; job = s·agents + k. `names` (T,) are the draws' keys."""
+    """beta[s, k] after all steps (7) to (9), from 0; job = s·agents + k. `names` (T,) are the draws' keys.
+
+    With `average` their mean instead, which (26) bounds.
+    """
     P = beta.shape[2]
     draws = np.empty(2 * P * DIRECTIONS)
     for job in range(first, end):
         s, k = job // agents.size, job % agents.size
         b = beta[s, k]
         b[:] = 0.0
+        mean = np.zeros(P)
         for i in range(names.size):
             g = np.zeros(P)
             for start in range(0, directions[k], DIRECTIONS):
@@ -112,3 +116,6 @@ def inner_loops(
                     g[p] += dot(rise, along[p]) / u2[i]  # (7)
             for p in range(P):
                 b[p] -= steps[i] / directions[k] * g[p]  # (8), (9)
+                mean[p] += (b[p] - mean[p]) / (i + 1)
+        if average:
+            b[:] = mean

@@ -12,7 +12,7 @@ applications", AISTATS 2018, with A = I, B = -I, c = 0 and G = I.
 
 paper       code           shape    public argument
 x, y, λ     primal, split, dual   S 1 P
-ρ           penalty        scalar   penalty
+ρ           coupling       scalar   coupling
 η_t         step_size      scalar   step, radius, lipschitz
 u1          smoothing      scalar   smoothing
 J           –              scalar   directions
@@ -46,15 +46,18 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ZOOADMM(zeroth.CentralZeroth):
-    """Central zeroth-order ADMM."""
+    """Central zeroth-order ADMM.
+
+    coupling    ρ, above 0: how strongly the two blocks are pulled together
+    """
 
     paper = "Liu et al. 2018, ZOO-ADMM"
 
-    penalty: float = 1.0
+    coupling: float = 1.0
 
     def check(self, public: Public) -> None:
         super().check(public)
-        self.positive("penalty")
+        self.positive("coupling")
 
     def init(self, public: Public) -> Split:
         zero = np.zeros((1, len(public.agents), public.width))
@@ -65,11 +68,11 @@ class ZOOADMM(zeroth.CentralZeroth):
         u1, u2 = zeroth.smoothing(t, public.width, self.smoothing)
         g = zeroth.two_point(block.value, state.primal, u1, u2, self.directions, noise, "direction")
         eta = zeroth.step_size(t, public.width, self.step, self.radius, self.lipschitz)
-        return (state.primal / eta - g + state.dual + self.penalty * state.split) / (self.penalty + 1.0 / eta)
+        return (state.primal / eta - g + state.dual + self.coupling * state.split) / (self.coupling + 1.0 / eta)
 
     def absorb(self, t: int, state: Split, message: Array, received: Array, public: Public) -> Split:
-        split = public.penalty_prox(message - state.dual / self.penalty, 1.0 / self.penalty)
-        dual = state.dual - self.penalty * (message - split)
+        split = public.penalty_prox(message - state.dual / self.coupling, 1.0 / self.coupling)
+        dual = state.dual - self.coupling * (message - split)
         return Split(message, split, dual, tail_mean(state.tail, message, t, self.rounds, self.average_from))
 
     def estimate(self, state: Split, public: Public) -> Array:

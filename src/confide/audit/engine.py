@@ -1,17 +1,18 @@
-"""`run`: attack a method on two neighbouring data sets and compare what is proved with what is claimed.
+"""`run`: attack a method on neighbouring data sets and compare what is proved with what is claimed.
 
-    1  fit every distinguisher on repetitions of its own
-    2  choose distinguisher, threshold and kind of bound on further repetitions: what promises the largest bound
-    3  count that one test's errors on fresh repetitions; bound the privacy loss at the confidence asked for
+    1  screen every canary against every adversary on a few repetitions: how far messages move, over their noise
+    2  follow up the best of each kind on more: what bound would they promise?
+    3  fit every distinguisher to the best on repetitions of its own
+    4  choose distinguisher, threshold and kind of bound on further repetitions: what promises the largest bound
+    5  count that one test's errors on fresh repetitions; bound the privacy loss at the confidence asked for
 
-Line 3 is one test, so the error level holds over everything that was tried before it.
+Line 5 is one test on repetitions that no choice has seen, so the error level holds over everything tried before it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -21,17 +22,23 @@ from numpy.typing import NDArray
 
 from confide.algorithms.base import Algorithm
 from confide.audit import bounds
-from confide.audit.canary import Canary, worst_case
-from confide.audit.distinguishers import Distinguisher, fit
-from confide.audit.result import AuditResult
+from confide.audit.adversary import ADVERSARIES, SILENT, Adversary
+from confide.audit.canary import Canary, family
+from confide.audit.distinguishers import Distinguisher, fit, noise_fell, signal
+from confide.audit.result import AuditResult, Tried
 from confide.audit.transcript import Transcript, observe
+from confide.errors import ConfideError
 from confide.problem.losses import Loss
-from confide.simulation import describe
+from confide.runs.driver import describe
+from confide.runs.progress import Bars, bars
 
 Array = NDArray[np.float64]
-FIT, CHOOSE, TEST = range(3)
+FIT, CHOOSE, TEST, SCREEN = range(4)
+FOLLOWED = 1 << 24  # where the seeds of line 2 begin among those of line 1
 BATCH = 4000  # repetitions held at once; to fit and to choose there are no more
+FEW, SOME = 16, 500  # repetitions of lines 1 and 2
 FEWEST = 100
+CUTS = 1000  # thresholds compared
 CLOSE = 0.9  # a promise is uncertain itself: tests this close to the best count as equal, and the simplest is taken
 
 
@@ -54,8 +61,13 @@ class Claim:
     mu: float | None
     level: float  # 1 - confidence
 
-    def bound(self, kind: str, false_alarms: Any, misses: Any, repetitions: int) -> Array:
+    @property
+    def value(self) -> float:
         """μ for a Gaussian-DP claim, else ε."""
+        return self.epsilon if self.mu is None else self.mu
+
+    def bound(self, kind: str, false_alarms: Any, misses: Any, repetitions: int) -> Array:
+        """What so many errors prove: μ for a Gaussian-DP claim, else ε."""
         errors = (false_alarms, misses, repetitions, self.level)
         if self.mu is None:
             prove = bounds.epsilon_from_accuracy if kind == "accuracy" else bounds.epsilon_from_rates
@@ -63,44 +75,154 @@ class Claim:
         return (bounds.mu_from_accuracy if kind == "accuracy" else bounds.mu_from_rates)(*errors)
 
 
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A method in one setting: what may be tried on it, and its claim.
+
+    algorithm      the method, its noise in place
+    canaries       what may be tried on it
+    epsilon, mu    its claim; mu is None where it is not Gaussian
+    name           for the table
+    """
+
+    algorithm: Algorithm
+    canaries: Sequence[Canary]
+    epsilon: float
+    mu: float | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One canary with its adversary, and what a few repetitions say of it."""
+
+    case: Case
+    canary: Canary
+    signal: float = 0.0
+
+
 def run(
-    algorithm: Algorithm, canary: Canary | Loss, *, epsilon: float, delta: float, mu: float | None = None,
-    repetitions: int = 4000, confidence: float = 0.95, seed: int = 0, progress: bool = False,
+    algorithm: Algorithm, canary: Canary | Loss | Sequence[Canary], *, epsilon: float, delta: float,
+    mu: float | None = None, repetitions: int = 4000, confidence: float = 0.95, seed: int = 0, progress: bool = False,
 ) -> AuditResult:  # fmt: skip
     """A lower bound on the privacy loss of `algorithm`, against the claim (`epsilon`, `delta`).
 
-    canary        two neighbouring data sets, or a loss, for `worst_case` of it
+    canary        two neighbouring data sets and what the neighbours say; or several of them; or a loss, for its whole
+                  `family` against every adversary
     mu            the claim's Gaussian-DP parameter, if it is one; the bound is then on μ, and far tighter
     repetitions   of each world in the final test; as many again, at most 4,000, to fit and to choose
     """
-    check(epsilon, delta, mu, repetitions, confidence, seed)
-    canary = canary if isinstance(canary, Canary) else worst_case(canary, algorithm)
-    algorithm.check(canary.view(algorithm))
-    claim = Claim(epsilon, delta, mu, 1 - confidence)
-    study = min(repetitions, BATCH)
-    batches = 4 + 2 * math.ceil(repetitions / BATCH)
-    with bar(progress, algorithm, batches * algorithm.rounds) as step:
+    if isinstance(canary, Canary):
+        canaries: Sequence[Canary] = [canary]
+    else:
+        canaries = trials(algorithm, family(canary, algorithm)) if isinstance(canary, Loss) else list(canary)
+    case = Case(algorithm, canaries, epsilon, mu)
+    return attack([case], delta=delta, repetitions=repetitions, confidence=confidence, seed=seed, progress=progress)
 
-        def worlds(purpose: int, first: int, end: int, predict: bool = True) -> Iterator[Transcript]:
+
+def trials(
+    algorithm: Algorithm, canaries: Sequence[Canary], adversaries: Sequence[Adversary] | None = None
+) -> list[Canary]:
+    """Every canary with every adversary that may tell something of it.
+
+    Adversaries who round need rows that pull one way, and those rows need no other. A central method has no neighbours.
+    A method with an argmin, whose solver toils in vain among numbers near overflow, hears none of them unless messages
+    stay in a public ball.
+    """
+    if algorithm.topology == "central":
+        return [c.against(SILENT) for c in canaries]
+    if adversaries is not None:
+        return [c.against(a) for a in adversaries for c in canaries]
+    solves = hasattr(algorithm, "tolerance") and not np.isfinite(algorithm.message_bound(canaries[0].view(algorithm)))
+    return [
+        c.against(a)
+        for a in ADVERSARIES.values()
+        for c in canaries
+        if c.name.startswith("crowd") == (a.kind == "rounding") and not (solves and a.kind != "plain")
+    ]
+
+
+def attack(
+    cases: Sequence[Case], *, delta: float, repetitions: int = 4000, confidence: float = 0.95, seed: int = 0,
+    progress: bool = False,
+) -> AuditResult:  # fmt: skip
+    """`run` over several settings of a method, each with a claim: the bound is for the one that promises most."""
+    for case in cases:
+        check(case.epsilon, delta, case.mu, repetitions, confidence, seed)
+        if not case.canaries:
+            raise ConfideError("no canary: an audit needs at least one")
+        case.algorithm.check(case.canaries[0].view(case.algorithm))
+    claims = {id(case): Claim(case.epsilon, delta, case.mu, 1 - confidence) for case in cases}
+    study, some = min(repetitions, BATCH), min(repetitions, SOME)
+    every = [Trial(case, canary) for case in cases for canary in case.canaries]
+    with bars(show=progress) as heard:
+        stage = Stage(heard)
+
+        def worlds(trial: Trial, purpose: int, first: int, end: int, predict: bool = True) -> Iterator[Transcript]:
             """Repetitions first to end of both worlds; every purpose and world has seeds of its own."""
             for world in (0, 1):
                 seeds = np.arange(first, end, dtype=np.int64) + ((8 * seed + 2 * purpose + world) << 32)
-                yield observe(algorithm, canary, world, seeds, step, predict)
+                yield observe(trial.case.algorithm, trial.canary, world, seeds, stage.advance, predict)
 
-        found = fit(*worlds(FIT, 0, study))
-        test = choose(claim, found, *worlds(CHOOSE, 0, study))
+        best = every[0]
+        if len(every) > 1:
+            stage.begin("screening", sum(2 * t.case.algorithm.rounds for t in every))
+            every = [replace(t, signal=signal(*worlds(t, SCREEN, 0, FEW))) for t in every]
+            few = shortlist(every)
+            stage.begin("following up", sum(4 * t.case.algorithm.rounds for t in few))
+            promised = []
+            for trial in few:
+                claim, middle = claims[id(trial.case)], FOLLOWED + some
+                found = fit(*worlds(trial, SCREEN, FOLLOWED, middle))
+                test = choose(claim, found, *worlds(trial, SCREEN, middle, middle + some))
+                promised.append(test.promise / claim.value)
+            best = next(t for t, p in zip(few, promised, strict=True) if p >= CLOSE * max(promised))
+        algorithm, claim = best.case.algorithm, claims[id(best.case)]
+        stage.begin(algorithm.name, (4 + 2 * math.ceil(repetitions / BATCH)) * algorithm.rounds)
+        fitted = list(worlds(best, FIT, 0, study))
+        found = fit(*fitted)
+        test = choose(claim, found, *worlds(best, CHOOSE, 0, study))
         scores = [
-            [test.distinguisher.score(x) for x in worlds(TEST, first, end, test.distinguisher.predicts)]
+            [test.distinguisher.score(x) for x in worlds(best, TEST, first, end, test.distinguisher.predicts)]
             for first, end in pairwise([*range(0, repetitions, BATCH), repetitions])
         ]
     one, other = (np.concatenate(part) for part in zip(*scores, strict=True))
     errors = int(np.sum(one > test.threshold)), int(np.sum(other <= test.threshold))
     low = float(claim.bound(test.kind, *errors, repetitions))
+    gaussian, plain = claim.mu is not None, replace(claim, mu=None)
+    mu_most, epsilon_most = (
+        float(max(c.bound(kind, 0, 0, repetitions) for kind in ("accuracy", "rates"))) for c in (claim, plain)
+    )
+    speaker = "the hub adds" if algorithm.topology == "all" else "neighbours say"
+    if hidden := len(best.canary.hidden(algorithm)):
+        parties = best.canary.graph.size
+        speaker = f"outsiders and {parties - 1 - hidden} of {parties} parties see the others' sum and say"
     return AuditResult(
-        algorithm.name, describe(algorithm), repr(canary.one.loss), canary.text, test.distinguisher.name, test.kind,
-        epsilon, delta, mu, low if mu is None else bounds.gaussian_epsilon(low, delta), None if mu is None else low,
-        confidence, repetitions, seed, test.threshold, errors[0], errors[1], (one, other),
+        algorithm=algorithm.name, parameters=describe(algorithm), loss=repr(best.canary.one.loss),
+        setting=best.case.name, canary=best.canary.text, adversary=f"{speaker} {best.canary.adversary.text}",
+        distinguisher=test.distinguisher.name, bound=test.kind,
+        epsilon=claim.epsilon, delta=delta, mu=claim.mu,
+        epsilon_low=bounds.gaussian_epsilon(low, delta) if gaussian else low, mu_low=low if gaussian else None,
+        epsilon_any=float(plain.bound(test.kind, *errors, repetitions)),
+        epsilon_most=epsilon_most, mu_most=mu_most if gaussian else None,
+        confidence=confidence, repetitions=repetitions, rounds=algorithm.rounds, seed=seed, threshold=test.threshold,
+        false_alarms=errors[0], misses=errors[1], rarest=float(bounds.upper(0, repetitions, 1 - confidence)),
+        noise_fell=noise_fell(fitted[0]), scores=(one, other),
+        tried=tuple(Tried(t.case.name, t.canary.name, t.canary.adversary.name, t.signal) for t in every),
     )  # fmt: skip
+
+
+def shortlist(every: Sequence[Trial]) -> list[Trial]:
+    """For each setting its first trial, and of each kind of adversary the two that promise most."""
+    few: list[Trial] = []
+    for case in {id(t.case): t.case for t in every}.values():
+        mine = [t for t in every if t.case is case]
+        wanted = [mine[0]]
+        for kind in dict.fromkeys(t.canary.adversary.kind for t in mine):
+            ranked = sorted((t for t in mine if t.canary.adversary.kind == kind), key=lambda t: -t.signal)
+            wanted += ranked[:2]
+        few += [t for t in mine if any(t is w for w in wanted)]
+    return few
 
 
 def choose(claim: Claim, found: list[Distinguisher], one: Transcript, other: Transcript) -> Test:
@@ -112,6 +234,7 @@ def choose(claim: Claim, found: list[Distinguisher], one: Transcript, other: Tra
         if len(both) < 2 or not np.all(np.isfinite(both)):
             continue
         cuts = 0.5 * (both[1:] + both[:-1])
+        cuts = cuts[np.unique(np.linspace(0, len(cuts) - 1, CUTS).astype(int))]
         false_alarms, misses = len(a) - np.searchsorted(a, cuts, "right"), np.searchsorted(b, cuts, "right")
         all_hold = replace(claim, level=claim.level / len(cuts))  # or chance in a tail would look like promise
         for kind in ("accuracy", "rates"):
@@ -136,29 +259,29 @@ def plateau(cuts: Array, promise: Array) -> float:
 def check(epsilon: float, delta: float, mu: float | None, repetitions: int, confidence: float, seed: int) -> None:
     """One clear line for a claim or a setting that makes no sense."""
     if not 0 < epsilon < math.inf:
-        raise ValueError(f"epsilon={epsilon}: a claim must be finite and above 0")
+        raise ConfideError(f"epsilon={epsilon}: a claim must be finite and above 0")
     if not 0 < delta < 1:
-        raise ValueError(f"delta={delta}: must lie strictly between 0 and 1")
+        raise ConfideError(f"delta={delta}: must lie strictly between 0 and 1")
     if mu is not None and not 0 < mu < math.inf:
-        raise ValueError(f"mu={mu}: a Gaussian-DP claim must be finite and above 0")
+        raise ConfideError(f"mu={mu}: a Gaussian-DP claim must be finite and above 0")
     if isinstance(repetitions, bool) or int(repetitions) != repetitions or repetitions < FEWEST:
-        raise ValueError(f"repetitions={repetitions}: must be a whole number of at least {FEWEST}")
+        raise ConfideError(f"repetitions={repetitions}: must be a whole number of at least {FEWEST}")
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence}: must lie strictly between 0 and 1")
+        raise ConfideError(f"confidence={confidence}: must lie strictly between 0 and 1")
     if isinstance(seed, bool) or int(seed) != seed or not 0 <= seed < 2**27:
-        raise ValueError(f"seed={seed}: must be a whole number from 0 to {2**27 - 1}")
+        raise ConfideError(f"seed={seed}: must be a whole number from 0 to {2**27 - 1}")
 
 
-@contextmanager
-def bar(show: bool, algorithm: Algorithm, total: int) -> Iterator[Callable[[], Any]]:
-    """A progress bar on stderr, or nothing."""
-    if not show:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+class Stage:
+    """The stage at hand and how far it is."""
 
-    columns = (TextColumn("{task.description:>14}"), BarColumn(40), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task(algorithm.name, total=total)
-        yield lambda: shown.advance(task)
+    def __init__(self, heard: Bars) -> None:
+        self.heard, self.name, self.done, self.total = heard, "", 0, 0
+
+    def begin(self, name: str, total: int) -> None:
+        self.name, self.done, self.total = name, 0, total
+        self.heard(name, 0, total)
+
+    def advance(self) -> None:
+        self.done += 1
+        self.heard(self.name, self.done, self.total)

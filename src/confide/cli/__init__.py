@@ -14,6 +14,7 @@ from confide.cli import (
     algorithms,
     audit,
     bench,
+    compile,
     demo,
     federation,
     fit,
@@ -21,24 +22,30 @@ from confide.cli import (
     plan,
     predict,
     randomize,
+    relay,
     report,
     reproduce,
     schema,
+    sweep,
 )
+from confide.errors import describe, expected
 
-OURS = (ValueError, ArithmeticError, OSError, ImportError)  # what our own checks raise: one line, no traceback
+TRACKER = "https://github.com/confide/confide/issues"
 
 
 class OneLine(TyperGroup):
-    """Commands whose every failure is one line on stderr: exit code 2, or 130 for Ctrl-C."""
+    """Commands that fail with one line on stderr and exit code 2, or 130 for Ctrl-C; a bug of ours has a traceback."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:
             code = super().main(*args, **{**extra, "standalone_mode": False})
-        except OURS as error:
-            fail(describe(error))
         except Exception as error:
-            if not hasattr(error, "format_message"):  # a mistake of ours: the traceback is wanted
+            if expected(error):
+                fail(describe(error))
+            if not hasattr(error, "format_message"):
+                error.add_note(
+                    f"confide: this is a bug of ours: please report it, with the lines above, at {tracker()}"
+                )
                 raise
             where = getattr(getattr(error, "ctx", None), "command_path", "confide")
             fail(f"{error.format_message().rstrip('.')} (see `{where} --help`)")
@@ -47,11 +54,16 @@ class OneLine(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def describe(error: BaseException) -> str:
-    """What an error says, on one line."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+def tracker() -> str:
+    """Where bugs are reported: as the installed package says, else where the project began."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        said = metadata("confide").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        said = []
+    places = dict(one.split(", ", 1) for one in said if ", " in one)
+    return places.get("Issues", TRACKER)
 
 
 def fail(message: str, code: int = 2) -> None:
@@ -91,9 +103,12 @@ app.add_typer(schema.schema, name="schema")
 app.command()(randomize.randomize)
 app.add_typer(federation.federation, name="federation")
 app.add_typer(node.node, name="node")
+app.command()(relay.relay)
 app.command()(report.report)
 app.command()(reproduce.reproduce)
+app.command()(sweep.sweep)
 app.command()(bench.bench)
+app.command()(compile.compile)
 
 
 def main() -> None:

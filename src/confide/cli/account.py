@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json as jsonlib
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from confide.errors import ConfideError
 
 if TYPE_CHECKING:
     from confide.privacy.ledger import Entry, Ledger
@@ -14,10 +17,11 @@ if TYPE_CHECKING:
 PRIOR = 0.5
 CALCULI = {"gaussian": "in Gaussian DP; ε do not add up", "zcdp": "in zCDP; ε do not add up", "pure": "pure ε, summed"}
 COVERED = (
-    "Protected: {unit}, against everyone who reads every message.\n"
+    "Protected: {unit}, against {who}.\n"
     "Not protected: how many rows there are, whether a person is in the data at all,\n"
     "and several rows of one person together (g rows cost g times μ)."
 )
+NETWORK, EVERYONE = "network", "everyone who reads every message"
 UNITS = {"row": "the content of any one row", "label": "the label of any one row"}
 
 
@@ -25,38 +29,64 @@ def account(
     ledger: Annotated[Path | None, typer.Option(
         metavar="FILE", help="The ledger; by default CONFIDE_LEDGER, else in the user's data folder.")] = None,
     population: Annotated[str | None, typer.Option(metavar="NAME", help="Only this population.")] = None,
+    end: Annotated[str | None, typer.Option(metavar="RUN", help="End this run: give back what it holds.")] = None,
+    journal: Annotated[Path | None, typer.Option(
+        metavar="FOLDER", help="With --end: the run's folder at its node; its journal says what was released.")] = None,
+    released: Annotated[int | None, typer.Option(
+        metavar="N", help="With --end: your own word that rounds 1 to N were released, and no more.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
 ) -> None:  # fmt: skip
-    """Show what was spent, on what, and what is left.
+    """Show what was spent, on what, and what is left; or end a run.
 
-    Every population of the ledger with its budgets, the runs charged to them, and in plain words what an attacker can
-    tell by now. Reads only.
+    Every population of the ledger with its budgets, the runs charged to them and those that hold a part, and in plain
+    words what an attacker can tell by now. The whole ledger is verified first; one that is damaged is refused.
+
+    A run that was given up holds its budget until it is ended. What it released and was not charged for is charged
+    first: by the journal's word, or by yours.
 
     Example: confide account --json
     """
     from confide.privacy.ledger import Ledger, default_path
 
     path = ledger or default_path()
+    if end is None and not (journal is None and released is None):
+        raise ConfideError("--journal and --released say what a run released: give --end RUN too")
     if ledger is None and population is None and not path.exists():
         empty = {"ledger": str(path), "populations": []}
         typer.echo(jsonlib.dumps(empty) if json else f"Nothing is charged yet: there is no {path}")
         return
     with Ledger(path, create=False) as book:
+        ended = [] if end is None else ending(book, end, population, journal, released)
         names = book.populations()
         if population is not None and population not in names:
-            raise ValueError(f"no population {population!r} in {path}: there are {', '.join(names) or 'none'}")
+            raise ConfideError(f"no population {population!r} in {path}: there are {', '.join(names) or 'none'}")
         pages = [page(book, name) for name in names if population in (None, name)]
+        head, notes = book.head(), [{"at": at, "text": text} for at, text in book.notes()]
+    chain = {"verified": True, "rows": head.rows, "tag": head.tag.hex(), "notes": notes}
     if json:
-        typer.echo(jsonlib.dumps({"ledger": str(path), "populations": pages}, ensure_ascii=False, indent=2))
+        said = {"ledger": str(path), "chain": chain, "populations": pages, **({"ended": ended} if end else {})}
+        typer.echo(jsonlib.dumps(plain(said), ensure_ascii=False, indent=2))
+    elif end is None:
+        show(path, chain, pages)
     else:
-        show(path, pages)
+        for one in ended:
+            typer.echo("\n".join(ending_lines(one)))
+
+
+def plain(value: Any) -> Any:
+    """As JSON can say it, which has no infinite numbers: null, where there is no finite one."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def page(book: Ledger, name: str) -> dict[str, Any]:
     """One population: its budgets, each with the runs charged to it."""
     from confide.privacy.budget import Cost
 
-    entries, budgets = book.entries(name), []
+    entries, holds, budgets = book.entries(name), book.holds(name), []
     for balance in book.balances(name):
         unit, adjacency, adversary = balance.kind
         runs: dict[tuple[str, str], list[Entry]] = {}
@@ -67,11 +97,17 @@ def page(book: Ledger, name: str) -> dict[str, Any]:
             "unit": unit, "adjacency": adjacency, "adversary": adversary, "calculus": balance.calculus,
             "epsilon": balance.epsilon, "delta": balance.delta, "spent_epsilon": balance.spent_epsilon,
             "held_epsilon": balance.at(balance.held), "left_epsilon": balance.left_epsilon,
-            "left_mu": balance.left_mu, "distinguish": {"prior": PRIOR, "probability": balance.distinguish(PRIOR)},
+            "left_mu": balance.left_mu, "slack": balance.slack, "spent_slack": balance.spent_slack,
+            "held": [
+                {"run": hold.run, "party": hold.party, "epsilon": balance.at(hold.amount), "since": hold.at}
+                for hold in holds if hold.kind == balance.kind
+            ],
+            "distinguish": {"prior": PRIOR, "probability": balance.distinguish(PRIOR)},
             "runs": [
                 {
                     "run": run, "party": party, "method": mine[-1].method, "guarantee": mine[-1].guarantee,
-                    "rounds": len(mine), "first": mine[0].at, "last": mine[-1].at,
+                    "rounds": len({e.round for e in mine}), "releases": len(mine),
+                    "first": mine[0].at, "last": mine[-1].at,
                     "epsilon": balance.at(Cost.sum(e.costs[balance.kind] for e in mine).on(balance.calculus)),
                 }
                 for (run, party), mine in runs.items()
@@ -80,21 +116,25 @@ def page(book: Ledger, name: str) -> dict[str, Any]:
     return {"name": name, "budgets": budgets}
 
 
-def show(path: Path, pages: list[dict[str, Any]]) -> None:
+def show(path: Path, chain: dict[str, Any], pages: list[dict[str, Any]]) -> None:
     """At most 80 columns a line."""
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(highlight=False)
     console.print(f"[dim]{escape(str(path))}[/]", soft_wrap=True)  # a path stays whole
+    console.print(f"[dim]verified: all {chain['rows']} rows are as they were written[/]")
+    for note in chain["notes"]:
+        console.print(f"[dim]{note['at'][:16].replace('T', ' ')} {escape(note['text'])}[/]")
     if not pages:
         console.print("No population has a budget here.")
     for one in pages:
         for budget in one["budgets"]:
             console.print()
             section(console, one["name"], budget)
-    for unit in dict.fromkeys(budget["unit"] for one in pages for budget in one["budgets"]):
-        console.print("\n" + COVERED.format(unit=UNITS[unit]))
+    for unit, who in dict.fromkeys((b["unit"], b["adversary"]) for one in pages for b in one["budgets"]):
+        told = EVERYONE if who == NETWORK else f"{who}, as far as\nmasks hold, which is a matter of computation"
+        console.print("\n" + COVERED.format(unit=UNITS[unit], who=told))
 
 
 def section(console: Any, name: str, budget: dict[str, Any]) -> None:
@@ -106,22 +146,29 @@ def section(console: Any, name: str, budget: dict[str, Any]) -> None:
         console.print(Padding(text, (0, 0, 0, 2)))
 
     unit, guess = budget["unit"], budget["distinguish"]
-    kind = f"{budget['adjacency']}; seen by: {budget['adversary']}"
+    seen = EVERYONE if budget["adversary"] == NETWORK else budget["adversary"]
+    kind = f"{budget['adjacency']}; seen by: {seen}"
     console.print(f"[bold]{escape(name)}[/], each {unit} ({escape(kind)})")
     held = f", held by unfinished runs ε={budget['held_epsilon']:.4g}" if budget["held_epsilon"] > 0 else ""
     say(f"budget ε={budget['epsilon']:g} at δ={budget['delta']:g}: spent ε={budget['spent_epsilon']:.4g}{held}")
     left = f"one more run of up to ε={budget['left_epsilon']:.4g}" if budget["left_epsilon"] > 0 else "nothing"
     say(f"left: {left}  [dim]({CALCULI[budget['calculus']]})[/]")
+    for hold in budget["held"]:
+        since = hold["since"][:16].replace("T", " ")
+        say(f"held: {escape(named(hold))}, ε={hold['epsilon']:.4g}, since {since} UTC")
     if budget["runs"]:
         console.print(table(budget["runs"]))
     for guarantee in dict.fromkeys(run["guarantee"] for run in budget["runs"]):
         say(f"Guarantee {escape(guarantee or 'not stated')}.")
+    reads = "reads every message" if budget["adversary"] == NETWORK else "is one of these"
     say(
-        f"In plain words: who knows all but one {unit} and reads every message guesses which of two values it has with "
+        f"In plain words: who knows all but one {unit} and {reads} guesses which of two values it has with "
         f"probability {guess['probability']:.3f} at most; blind, with {guess['prior']:g} (the prior)."
     )
     if any(label(run) != "proven" for run in budget["runs"]):
         say("[yellow]That holds only as far as every guarantee above does: not all are proven.[/]")
+    if budget["calculus"] == "zcdp":  # an upper bound from ρ alone, where the report knows that the noise is Gaussian
+        say("This budget counts in zCDP, which knows less: the report of a run with Gaussian noise says a smaller one.")
 
 
 def label(run: dict[str, Any]) -> str:
@@ -138,8 +185,86 @@ def table(runs: list[dict[str, Any]]) -> Any:
     for title in ("run", "method", "guarantee", "rounds", "when (UTC)", "ε alone"):
         out.add_column(title, justify="right" if title in ("rounds", "ε alone") else "left", overflow="fold")
     for run in runs:
-        named = f"{run['run']} / {run['party']}" if run["party"] else run["run"]
         when = run["last"][:16].replace("T", " ")
-        out.add_row(escape(named), escape(run["method"] or "–"), escape(label(run)), f"{run['rounds']}", when,
+        again = run["releases"] - run["rounds"]
+        rounds = f"{run['rounds']}+{again}" if again else f"{run['rounds']}"  # drawn, and paid for, again
+        out.add_row(escape(named(run)), escape(run["method"] or "–"), escape(label(run)), rounds, when,
                     f"{run['epsilon']:.4g}")  # fmt: skip
     return out
+
+
+def named(run: dict[str, Any]) -> str:
+    return f"{run['run']} / {run['party']}" if run["party"] else str(run["run"])
+
+
+# --- ending a run -----------------------------------------------------------------------------------------------------
+
+
+def ending(book: Ledger, run: str, population: str | None, journal: Path | None, released: int | None
+           ) -> list[dict[str, Any]]:  # fmt: skip
+    """Charge what the run released and was not charged for, then give back what it holds; what was done."""
+    if (journal is None) == (released is None):
+        raise ConfideError("--end: say what the run released, by --journal FOLDER or by --released N")
+    found = [(name, party) for name, party in book.who(run) if population in (None, name)]
+    if journal is not None:
+        from confide.node.closing import Closing
+
+        word = Closing.read(journal, run)
+        found = [(name, party) for name, party in found if party == word.party] or (
+            [] if population is None else [(population, word.party)])  # fmt: skip
+    if not found:
+        where = "" if population is None else f" of {population!r}"
+        raise ConfideError(f"no run {run!r}{where} in {book.path}: see `confide account`")
+    if released is not None and released < 0:
+        raise ConfideError(f"--released {released}: must be 0 or more")
+    out = []
+    with book.together():  # for all populations, or for none
+        for name, party in found:
+            before = {b.kind: b for b in book.balances(name)}
+            if journal is not None:
+                done = book.settle(name, run, word.released(), party=party, method=word.method,
+                                   guarantee=word.guarantee)  # fmt: skip
+            else:
+                assert released is not None
+                done = by_word(book, name, run, party, released)
+            holds = [h for h in book.holds(name) if (h.run, h.party) == (run, party)]
+            book.end(name, run, party=party)
+            if journal is not None:
+                word.forget()
+            out.append({
+                "population": name, "run": run, "party": party, "rounds": len(book.attempts(name, run, party=party)),
+                "charged_now": [{"round": t, "attempt": a} for t, a in done],
+                "given_back": [{"unit": h.kind[0], "epsilon": before[h.kind].at(h.amount)} for h in holds],
+            })  # fmt: skip
+    return out
+
+
+def by_word(book: Ledger, population: str, run: str, party: str, released: int) -> list[tuple[int, int]]:
+    """Charge rounds 1 to `released`. What the missing ones cost is not known: all that the run holds covers them."""
+    from confide.privacy import Free
+    from confide.privacy.budget import events_of_cost
+
+    charged = book.attempts(population, run, party=party)
+    missing = [t for t in range(1, released + 1) if t not in charged]
+    if not missing:
+        return []
+    calculi = {balance.kind: balance.calculus for balance in book.balances(population)}
+    holds = {h.kind: h for h in book.holds(population) if (h.run, h.party) == (run, party)}
+    events = [event for h in holds.values() if h.kind[2] == NETWORK  # and a coalition pays as if it were everyone
+              for event in events_of_cost(h.amount, calculi[h.kind], h.kind, h.slack)]  # fmt: skip
+    if not events:
+        raise ConfideError(f"run {run!r} holds nothing, and what round {missing[0]} cost is not known: give --journal")
+    first, *rest = missing
+    return book.settle(population, run, [(first, 1, events), *((t, 1, [Free()]) for t in rest)], party=party,
+                       guarantee="assumed: charged by the owner's word, all that the run held")  # fmt: skip
+
+
+def ending_lines(done: dict[str, Any]) -> list[str]:
+    """At most 80 columns a line."""
+    from textwrap import wrap
+
+    back = ", ".join(f"ε={one['epsilon']:.4g} for each {one['unit']}" for one in done["given_back"]) or "nothing"
+    now = f", {len(done['charged_now'])} releases of them only now" if done["charged_now"] else ""
+    text = (f"{named(done)} has ended in {done['population']}: {done['rounds']} rounds are charged{now}; "
+            f"given back: {back}")  # fmt: skip
+    return wrap(text, 80, subsequent_indent="  ", break_long_words=False)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.errors import ConfideError
+
 if TYPE_CHECKING:
     from confide.algorithms import Algorithm
     from confide.privacy import Guarantee
@@ -38,11 +40,11 @@ def algorithms(json: Annotated[bool, typer.Option("--json", help="Print one JSON
 
 
 def listing() -> list[dict[str, Any]]:
-    """One entry for each method of the registry."""
-    from confide.algorithms import REGISTRY
+    """One entry for each method, those that other packages offer last."""
+    from confide.algorithms.catalogue import catalogue
 
     out = []
-    for name, kind in REGISTRY.items():
+    for name, kind in catalogue().items():
         guarantee, settings = usual(kind)
         out.append({
             "name": name, "paper": kind.paper, "losses": kind.needs, "network": NETWORKS[kind.topology],
@@ -65,7 +67,7 @@ def usual(kind: type[Algorithm]) -> tuple[Guarantee, dict[str, float]]:
             method = kind(**settings)  # type: ignore[arg-type]
             method.check(public)
             given = method.guarantee(public)
-        except (ValueError, TypeError):  # not this loss, or not these parameters together
+        except ConfideError:  # not this loss, or not these parameters together
             continue
         if order.index(given.label) <= order.index(best.label):
             best, how = given, settings

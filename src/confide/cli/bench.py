@@ -9,19 +9,44 @@ from typing import Annotated
 
 import typer
 
+from confide.errors import ConfideError
+
 
 def bench(
-    network: Annotated[bool, typer.Option("--network", help="Five real nodes, beside a bare gRPC ping.")] = False,
+    network: Annotated[bool, typer.Option("--network", help="Five real nodes, beside a bare TLS ping.")] = False,
+    nodes: Annotated[int | None, typer.Option(min=5, help="With --network: so many, from one warm process.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="With --nodes: rounds that they train.")] = 100,
+    peers: Annotated[bool, typer.Option("--peers", help="Other packages on the same problems, side by side.")] = False,
+    scale: Annotated[bool, typer.Option("--scale", help="From a thousand agents to a million.")] = False,
+    most: Annotated[int | None, typer.Option(min=1000, help="Of --scale: agents at most.")] = None,
+    accuracy: Annotated[
+        str | None, typer.Option(metavar="SETS", help="What models are worth: 'all', or some sets, such as adult,wine.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Measure the engine, beside plain NumPy, or the network.
+    """Measure the engine beside plain NumPy, the network, other packages, growth, or what models are worth.
 
-    Runs the folder `benchmarks` of a checkout of the repository.
+    Runs the folder `benchmarks` of a checkout of the repository. --peers makes an environment for each other package in
+    the cache; one that can't be installed here is reported as missing. --scale prints cost per round and memory, and
+    the slope of both; at a million agents it takes some 6 GB. --accuracy writes docs/accuracy.md, from what it measures
+    and has measured before.
 
     Example: confide bench --json > bench.json
     """
-    script = find("node.py" if network else "run.py")
-    done = subprocess.run([sys.executable, str(script), *(["--json"] if json else [])], check=False)
+    chosen = [name for name, asked in (
+              ("node.py", network), ("peers.py", peers), ("scale.py", scale),
+              ("accuracy.py", accuracy is not None)) if asked]  # fmt: skip
+    if len(chosen) > 1:
+        raise ConfideError("--network, --peers, --scale, --accuracy: give one of them at a time")
+    if nodes is not None and not network:
+        raise ConfideError(f"--nodes {nodes}: goes with --network")
+    if most is not None and not scale:
+        raise ConfideError(f"--most {most}: goes with --scale")
+    script = find("many.py" if nodes is not None else chosen[0] if chosen else "run.py")
+    more = [*(["--json"] if json else []), *([] if most is None else ["--most", str(most)])]
+    more += [] if accuracy is None else ["--only", accuracy]
+    more += [] if nodes is None else ["--nodes", str(nodes), "--rounds", str(rounds)]
+    done = subprocess.run([sys.executable, str(script), *more], check=False)
     raise typer.Exit(done.returncode)
 
 

@@ -1,18 +1,18 @@
-"""`confide demo`: the job in `confide.demo`, with its progress, table and picture."""
+"""`confide demo`: the job in `confide.demo.simulated`, with its progress, table and picture."""
 
 from __future__ import annotations
 
 import json as jsonlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from confide.errors import ConfideError
+
 if TYPE_CHECKING:
-    from confide.demo import Line, Result, Watch
+    from confide.demo.simulated import Line, Result
 
 PICTURE, REPORT = "convergence.png", "report.html"
 
@@ -43,11 +43,13 @@ def demo(
         nodes(output, json)
         return
     from confide.cli.picture import picture
-    from confide.demo import run
+    from confide.cli.progress import bars
+    from confide.demo.simulated import run
     from confide.report import write
     from confide.report.subject import Subject
 
-    with progress() as watch:
+    with bars() as watch:
+        watch.say("Compiling comes first where confide has not run before: some 20 s.")
         result = run(seeds, watch=watch)
     try:
         path, note = str(picture(result, output / PICTURE)), f"Convergence and network: {output / PICTURE}"
@@ -62,11 +64,11 @@ def demo(
 
 
 def nodes(output: Path, json: bool) -> None:
-    """The demo in `confide.demo_network`."""
+    """The demo in `confide.demo.network`."""
     from confide.cli.node import needed
 
     needed()
-    from confide.demo_network import run
+    from confide.demo.network import run
 
     result = run(output, say=(lambda text: None) if json else typer.echo)
     if json:
@@ -86,28 +88,9 @@ def writable(folder: Path) -> None:
     """Say now, not after the work, that nothing can be saved there."""
     place = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     if not place.is_dir():
-        raise ValueError(f"--output {folder}: {place} is not a folder")
+        raise ConfideError(f"--output {folder}: {place} is not a folder")
     if not os.access(place, os.W_OK):
-        raise ValueError(f"--output {folder}: no permission to write in {place}")
-
-
-@contextmanager
-def progress() -> Iterator[Watch]:
-    """A bar for everything that runs, on stderr, so that stdout holds results only."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:>8}"), BarColumn(40), MofNCompleteColumn(), TextColumn("rounds"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
-        bars.console.print("Compiling comes first where confide has not run before: some 20 s.", style="dim")
-        tasks: dict[str, Any] = {}
-
-        def watch(name: str, t: int, rounds: int) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name, total=rounds)
-            bars.update(tasks[name], completed=t)
-
-        yield watch
+        raise ConfideError(f"--output {folder}: no permission to write in {place}")
 
 
 def show(result: Result, note: str) -> None:
@@ -116,7 +99,7 @@ def show(result: Result, note: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from confide.demo import DELTA, EPSILON
+    from confide.demo.simulated import DELTA, EPSILON
 
     shards = result.cohort.shards
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-import secrets
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.errors import ConfideError
+
 if TYPE_CHECKING:
     from confide.network.identity import Card
+    from confide.node.agreement import Draft, Papers
     from confide.node.federation import Federation
 
 federation = typer.Typer(
@@ -39,90 +42,265 @@ def new(
     graph: Annotated[str, typer.Option(help=f"Who talks to whom: {', '.join(GRAPHS)}.")] = "ring",
     edge: Annotated[list[str] | None, typer.Option(metavar="A,B", help="A link, instead of --graph; repeat.")] = None,
     hub: Annotated[Path | None, typer.Option(metavar="CARD", help="The hub, for methods with a server.")] = None,
-    algorithm: Annotated[str, typer.Option(help="A method of `confide algorithms`.")] = "CDPADMM",
+    algorithm: Annotated[str, typer.Option(help="auto, or a method of `confide algorithms`.")] = "auto",
     set: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter; repeat.")] = None,
-    loss: Annotated[str, typer.Option(help="Such as Huber:width=1 or NoisyLabels:epsilon_min=0.5.")] = "Logistic",
-    penalty: Annotated[str, typer.Option(help="Such as L2:strength=0.01.")] = "L2:strength=0.01",
-    weighting: Annotated[str, typer.Option(help="parties, or rows.")] = "parties",
-    row_norm: Annotated[float, typer.Option(help="Rows longer than this are shortened.")] = 1.0,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Such as Huber:width=1 or NoisyLabels:epsilon_min=0.5.", show_default="by the label"),
+    ] = None,
+    penalty: Annotated[str, typer.Option(help="Such as L2:strength=0.01.")] = "L2:strength=1e-06",
+    weighting: Annotated[str, typer.Option(help="rows, or parties: what counts alike.")] = "rows",
+    row_norm: Annotated[float, typer.Option(help="Rows longer than this are clipped to it.")] = 1.0,
     intercept: Annotated[bool, typer.Option(help="A constant term.")] = True,
+    restarts: Annotated[
+        int | None,
+        typer.Option(min=0, help="Rounds that crashes may make a party pay for twice.", show_default="1 in 30"),
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for a neighbour in a round.")] = 3600.0,
+    patience: Annotated[
+        float | None,
+        typer.Option(help="Seconds of standstill until a member may be left out.", show_default="86400, a day"),
+    ] = None,
+    relay: Annotated[
+        Path | None, typer.Option(metavar="CARD", help="Joins those that cannot reach each other.")
+    ] = None,
     test_noise_seed: Annotated[int | None, typer.Option(help="Seeded noise, for tests: protects nobody.")] = None,
     output: Annotated[Path, typer.Option(metavar="FILE", help="Where it goes.")] = Path("federation.toml"),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Write federation.toml from the members' cards.
 
+    Without --algorithm the method and its parameters follow from rows, graph and budget; --set rounds=N is taken. One
+    that you name is tried without noise on invented rows, and a warning says if it ends far from the optimum.
+
     A Gaussian method without a noise gets the least that keeps every party within (ε, δ) as the secure sampler charges
-    it. Every member should read the file and compare its hash before running a node.
+    it, with room for --restarts: a crash at the wrong moment makes a node pay for a round again. Every member should
+    read the file and compare its hash before running a node.
 
     Example: confide federation new --party a/card.toml=400 --party b/card.toml=300 --features 4 --epsilon 1
     """
     from confide.cli.node import needed
 
     needed()
-    from confide.node import federation as federations
-    from confide.node.toml import dumps
-    from confide.problem.schema_io import dumps as schema_toml
+    from confide.files import check_new, write_whole
+    from confide.network.identity import load_card
+    from confide.node.caps import promise
+    from confide.node.choosing import why
+    from confide.node.founding import new_federation, usual_loss
+    from confide.schema.schema import Schema
 
-    if output.exists():
-        raise ValueError(f"{output} exists: choose another --output, or remove it")
+    check_new(output, "--output")
     members = [card_and_rows(text) for text in party]
-    rows: dict[str, Any] = {"features": features, "row_norm": row_norm, "intercept": intercept}
+    for words in filter(None, (card.check_valid() for card, _ in members)):
+        typer.echo(words, err=True)
     if (schema is None) == (features is None):
-        raise ValueError("give either --features, for plain numbers, or --schema")
-    document: dict[str, Any] = {
-        "format": federations.FORMAT, "name": name, "run": secrets.token_hex(8), "timeout": timeout,
-        **({} if test_noise_seed is None else {"test_noise_seed": test_noise_seed}),
-        "model": {
-            "loss": named(loss), "penalty": named(penalty), "weighting": weighting, **({} if schema else rows),
-        },
-        "algorithm": {"name": algorithm, **pairs(set or [])},
-        "budget": {"epsilon": epsilon, "delta": delta},
-        "graph": links([card.name for card, _ in members], graph, edge or [], hub),
-        "members": [{**card.to_json(), "rows": size} for card, size in members],
-    }  # fmt: skip
-    if hub is not None:
-        from confide.network.identity import load_card
-
-        document["members"].append(load_card(hub).to_json())
-    if schema is not None:
-        from confide.problem.schema import Schema
-
-        document["schema"] = Schema.load(schema).to_dict()
-    found = calibrated(document, federations.from_document(document))
-    schema_text = "" if found.schema is None else "\n" + schema_toml(found.schema, prefix=("schema",))
-    output.write_text(dumps({k: v for k, v in document.items() if k != "schema"}) + schema_text, encoding="utf-8")
-    said = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee)}
+        raise ConfideError("give either --features, for plain numbers, or --schema")
+    known = None if schema is None else Schema.load(schema)
+    chosen = usual_loss(known) if loss is None else named(loss)
+    model: dict[str, Any] = {"loss": chosen, "penalty": named(penalty), "weighting": weighting}
+    if schema is None:
+        model |= {"features": features, "row_norm": row_norm, "intercept": intercept}
+    found, text = new_federation(
+        members, model, {"name": algorithm, **pairs(set or [])}, {"epsilon": epsilon, "delta": delta},
+        name=name, graph=graph, edges=[link.split(",") for link in edge or []],
+        hub=None if hub is None else load_card(hub), schema=known,
+        restarts=restarts, timeout=timeout, patience=patience, test_noise_seed=test_noise_seed,
+        relay=None if relay is None else load_card(relay),
+    )  # fmt: skip
+    write_whole(output, text.encode(), new=True)
+    said = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee),
+            "algorithm": found.algorithm.name, "rounds": found.algorithm.rounds}  # fmt: skip
+    if trusted := promise(found):
+        said["promise"] = trusted
+    if algorithm != "auto":
+        said["rehearsal"] = tried(found)
     if json:
         typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))
     else:
         cap = f"at most ε={epsilon:g} at δ={delta:g} each"
-        typer.echo(f"{output}: {len(members)} parties, {found.algorithm.rounds} rounds of {algorithm}, {cap}")
-        typer.echo(f"guarantee {found.guarantee}\nhash {said['hash']}")
+        method = found.algorithm
+        typer.echo(f"{output}: {len(members)} parties, {method.rounds} rounds of {method.name}, {cap}")
+        if algorithm == "auto":
+            typer.echo(why(method, found.public))
+        typer.echo(f"{trusted}\n" * bool(trusted) + f"guarantee {found.guarantee}\nhash {said['hash']}")
+    if schema is not None:
+        from confide.schema.suggest import told_of_draft
+
+        for line in told_of_draft(schema, output):
+            typer.echo(line, err=True)
 
 
-def calibrated(document: dict[str, Any], given: Federation) -> Federation:
-    """The federation with the least noise that its cap allows, if it says none."""
-    from dataclasses import replace
-    from math import sqrt
+Agreed = Annotated[Path, typer.Argument(metavar="FILE", help="The file that all members agree on.")]
+Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+HERE = Path(".confide")
 
-    import numpy as np
 
-    from confide.algorithms.base import GaussianMethod
+@federation.command()
+def review(file: Agreed, home: Home = HERE, json: Json = False) -> None:
+    """Show on one page what signing a federation means, who has signed, and what amendments wait for signatures.
+
+    Columns, what leaves the house, cost, who may collude, guarantee and members, from the public file alone; with a
+    node's folder also the signatures that it has, and amendments.
+
+    Example: confide federation review federation.toml --home mercy
+    """
+    from confide.cli.node import needed
+
+    needed()
+    from confide.network.identity import CARD, load_card
     from confide.node import federation as federations
-    from confide.privacy.budget import limit
+    from confide.node.agreement import Papers
+    from confide.node.review import page, to_json
 
-    method = given.algorithm
-    if not isinstance(method, GaussianMethod) or "noise" in document["algorithm"]:
-        return given
-    assert given.epsilon is not None and given.delta is not None
-    method = method.calibrated(given.public, given.epsilon, given.delta)
-    # nodes charge what the secure sampler proves, in zCDP, whose limit to Σμ² is the lower one
-    more = sqrt(limit(given.epsilon, given.delta) / limit(given.epsilon, given.delta, "zcdp")) * (1 + 1e-8)
-    noise = np.asarray(replace(method, noise=np.asarray(method.noise) * more).noise)
-    document["algorithm"]["noise"] = noise.tolist()
-    return federations.from_document(document)
+    found = federations.load(file)
+    there = (home / CARD).exists()
+    papers = Papers.of(home, found) if there else Papers(found)
+    name = load_card(home / CARD).name if there else None
+    typer.echo(jsonlib.dumps(to_json(papers), ensure_ascii=False, indent=2) if json else "\n".join(page(papers, name)))
+
+
+@federation.command()
+def sign(
+    file: Agreed,
+    home: Home = HERE,
+    amendment: Annotated[
+        str | None, typer.Option(metavar="HASH|FILE", help="An amendment that waits, or its file, instead.")
+    ] = None,
+    papers: Annotated[Path | None, typer.Option(metavar="FILE", help="Take another member's signatures first.")] = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Sign the federation, or an amendment, with the node's key, after showing it.
+
+    No node trains before every member has signed. Signatures go from node to node by themselves; where two groups of
+    members have no link any more, hand over agreements/RUN.json of a node's folder and give it as --papers.
+
+    Example: confide federation sign federation.toml --home mercy --yes
+    """
+    from confide.cli.node import needed
+
+    needed()
+    from confide.node import office, review
+
+    held, keys = office.papers_and_keys(file, home)
+    if papers is not None:
+        held.take(papers.read_bytes())
+    if amendment is None:
+        shown, what = review.page(held, keys.name), held.founding.name
+    else:
+        draft = held.draft(office.find(held, amendment))
+        office.check_patience(home, draft)
+        shown, what = review.amendment_page(draft), f"amendment {draft.change.number}"
+    if not json:
+        typer.echo("\n".join(shown))
+    if not yes and not asked(f"Sign {what} as {keys.name}?"):
+        raise ConfideError("not signed")
+    if amendment is None:
+        office.sign(held, keys, file)
+    else:
+        office.sign_amendment(held, keys, draft)
+    said(held, keys.name, json, None if amendment is None else draft)
+
+
+@federation.command()
+def amend(
+    file: Agreed,
+    home: Home = HERE,
+    without: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A member that leaves; repeat.")] = None,
+    edge: Annotated[list[str] | None, typer.Option(metavar="A,B", help="A link to add; repeat.")] = None,
+    address: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=HOST:PORT", help="Where a member is reached now; repeat.")
+    ] = None,
+    card: Annotated[
+        list[Path] | None, typer.Option(metavar="CARD", help="A member's new card, with a new key; repeat.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds in all, more than now.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(min=0.0, help="The new cap.", show_default="as it is, or what it costs if more")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there, too, to hand on.")] = None,
+    yes: Yes = False,
+    json: Json = False,
+) -> None:
+    """Write and sign an amendment; it is in force once every member that stays has signed it.
+
+    A member may be left out once the run has stood still for the federation's patience, or if it has signed that it
+    leaves. Nodes that run carry the amendment to the others, who see it by `confide federation review` and sign it by
+    `confide federation sign --amendment`.
+
+    Example: confide federation amend federation.toml --home mercy --without north
+    """
+    from confide.cli.node import needed
+
+    needed()
+    from confide.files import check_new, write_whole
+    from confide.network.identity import load_card
+    from confide.node import office, review
+
+    if output is not None:
+        check_new(output, "--output")
+    held, keys = office.papers_and_keys(file, home)
+    change = office.compose(
+        held.current, without or [], [pair(link, ",", "--edge") for link in edge or []],
+        dict(pair(one, "=", "--address") for one in address or []), [load_card(path) for path in card or []], rounds,
+        epsilon,
+    )  # fmt: skip
+    draft = held.draft(change)
+    office.check_patience(home, draft)
+    if not json:
+        typer.echo("\n".join(review.amendment_page(draft)))
+    if not yes and not asked(f"Sign amendment {change.number} as {keys.name}?"):
+        raise ConfideError("not signed")
+    office.sign_amendment(held, keys, draft)
+    if output is not None:
+        write_whole(output, change.to_toml().encode(), new=True)
+    said(held, keys.name, json, held.draft(change))
+
+
+def said(papers: Papers, name: str, json: bool, draft: Draft | None) -> None:
+    """What is signed now, and by whom it is not."""
+    from confide.node.review import to_json
+
+    if json:
+        typer.echo(jsonlib.dumps(to_json(papers), ensure_ascii=False, indent=2))
+        return
+    missing = papers.unsigned() if draft is None else draft.unsigned
+    what = "The federation" if draft is None else f"Amendment {draft.change.number}"
+    waits = f"{what} waits for {', '.join(missing)}, as far as is known here." if missing else f"{what} is in force."
+    typer.echo(f"\nSigned as {name}. {waits}")
+
+
+def asked(question: str) -> bool:
+    """A yes at the terminal; without one --yes is needed."""
+    import sys
+
+    if not sys.stdin.isatty():
+        raise ConfideError("nobody is at the terminal to say yes: read it, and give --yes")
+    return typer.confirm(question)
+
+
+def pair(text: str, sign: str, option: str) -> tuple[str, str]:
+    first, found, second = text.partition(sign)
+    if not found:
+        raise ConfideError(f"{option} {text}: must be two parts with {sign!r} between them")
+    return first, second
+
+
+def tried(found: Federation) -> str:
+    """What a rehearsal of a method that was set by hand says; a warning where it is far from the optimum."""
+    from confide.cli.progress import bars
+    from confide.planning.rehearsal import rehearse
+
+    with bars("rounds", passing=True) as heard:
+        out = rehearse(found.algorithm, found.public, watch=partial(heard, "trying it"))
+    if out.far:
+        typer.echo(f"warning: {found.algorithm.name}: {out.why}: set step, coupling or rounds, or leave --algorithm "
+                   "out", err=True)  # fmt: skip
+    elif out.gap is None:
+        typer.echo(f"{found.algorithm.name}: {out.why}", err=True)
+    return out.why
 
 
 def card_and_rows(text: str) -> tuple[Card, int]:
@@ -130,23 +308,8 @@ def card_and_rows(text: str) -> tuple[Card, int]:
 
     path, _, rows = text.rpartition("=")
     if not path or not (rows.isascii() and rows.isdigit()):
-        raise ValueError(f"--party {text}: must be CARD=ROWS, such as mercy/card.toml=400")
+        raise ConfideError(f"--party {text}: must be CARD=ROWS, such as mercy/card.toml=400")
     return load_card(Path(path)), int(rows)
-
-
-def links(names: list[str], graph: str, edges: list[str], hub: Path | None) -> dict[str, Any]:
-    """The table [graph]."""
-    from confide.network.graph import Graph
-    from confide.network.identity import load_card
-
-    if hub is not None:
-        return {"hub": load_card(hub).name}
-    if edges:
-        return {"edges": [text.split(",") for text in edges]}
-    if graph not in GRAPHS:
-        raise ValueError(f"--graph {graph}: must be one of {', '.join(GRAPHS)}; or give --edge")
-    drawn: Graph = getattr(Graph, graph)(len(names))
-    return {"edges": [[names[i], names[j]] for i, j in drawn.edges.tolist()]}
 
 
 def named(text: str) -> dict[str, Any]:
@@ -161,7 +324,7 @@ def pairs(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ValueError(f"{text!r}: must be name=value")
+            raise ConfideError(f"{text!r}: must be name=value")
         try:
             out[name] = jsonlib.loads(value)
         except ValueError:

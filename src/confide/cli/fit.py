@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json as jsonlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.errors import ConfideError
+
 if TYPE_CHECKING:
-    from confide.learning import Learned, Rows, Settings
-    from confide.model import Model
-    from confide.problem.schema import Schema
+    from confide.estimators.fitting import FitOptions, Learned, PooledRows
+    from confide.runs.model import Model
+    from confide.schema.schema import Schema
 
 MODELS = "logistic, svc, ridge, lasso, elastic-net, huber, quantile"
 HERE = Path("model.json")
@@ -25,7 +28,12 @@ def fit(
     delta: Annotated[float, typer.Option(help="Total δ.")] = 1e-5,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="What to learn; else the schema's.")] = None,
     group: Annotated[str | None, typer.Option(metavar="COLUMN", help="The party; else the schema's.")] = None,
-    parties: Annotated[int | None, typer.Option(min=2, help="Split rows evenly, if no column says whose.")] = None,
+    parties: Annotated[
+        int | None, typer.Option(min=1, help="Split rows evenly, if no column says whose; 1 holds all.")
+    ] = None,
+    collusion: Annotated[
+        int | None, typer.Option(min=1, help="How many parties may collude.", show_default="fewer than half")
+    ] = None,
     model: Annotated[str | None, typer.Option(help=f"{MODELS}.", show_default="logistic; ridge for numbers")] = None,
     graph: Annotated[str, typer.Option(help=f"{', '.join(GRAPHS)}.")] = "ring",
     rounds: Annotated[int | None, typer.Option(min=1, help="Messages a party sends.", show_default="chosen")] = None,
@@ -38,7 +46,10 @@ def fit(
     ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="Charge this ledger first.")] = None,
     population: Annotated[str | None, typer.Option(metavar="NAME", help="Whose budget in the ledger pays.")] = None,
     budget: Annotated[float | None, typer.Option(help="Total ε of that population, set once.")] = None,
-    clip: Annotated[bool, typer.Option("--clip", help="Values outside their range count as its end.")] = False,
+    clip: Annotated[bool, typer.Option("--clip", hidden=True, help="As the schema says, always.")] = False,
+    evaluate: Annotated[
+        float | None, typer.Option(help="Share of rows held out from learning, which pay for a score.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seeded noise: a simulation, protects nobody.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model, a new file.")] = HERE,
     run: Annotated[Path | None, typer.Option(metavar="FILE", help="Also the run, for `confide report`.")] = None,
@@ -47,38 +58,48 @@ def fit(
     """Learn a private joint model from a file whose rows belong to several parties.
 
     Runs every party on this machine, with secure noise. The file must fit the schema: the first row that does not is
-    refused by line and column, before any training. No score is printed: one computed from these rows would be a
-    release. Ctrl-C leaves no file; what a ledger was charged stays charged.
+    refused by line and column, before any training. No score is printed, as one computed from these rows would be a
+    release, unless --evaluate holds rows out to pay for it. Ctrl-C leaves no file; what a ledger was charged stays
+    charged.
 
     Example: confide fit data.csv --schema schema.toml --label income --group hospital --epsilon 1
     """
-    from confide.cli.progress import bar
-    from confide.cli.table import agreed, read_rows
+    from confide.cli.compile import FIT, compiled
     from confide.files import check_new
-    from confide.learning import Settings, check_model, learn, usual
 
     check_new(out, "--out")
     if run is not None:
         check_new(run, "--run")
         if run.absolute() == out.absolute():
-            raise ValueError(f"--run {run}: must be another file than --out")
+            raise ConfideError(f"--run {run}: must be another file than --out")
+    compiled(FIT)  # before anything is imported that would compile one after the other
+    from confide.cli.progress import bars
+    from confide.estimators.fitting import FitOptions, check_model, learn, usual
+    from confide.estimators.funds import open_budget
+    from confide.estimators.table import read_rows
+    from confide.schema.chosen import agreed
+    from confide.schema.suggest import told_of_draft
+
     known, notes = agreed(schema, label, group)
+    notes += told_of_draft(schema, out)
     check_owner(known, parties)
     kind = known.label.kind
     model = usual(kind) if model is None else model
     check_model(model, kind, known.label.name)
-    settings = Settings(
+    settings = FitOptions(
         model, epsilon, delta, checked_graph(graph), rounds if algorithm == "auto" else None,
-        method(algorithm, rounds, set or []), penalty, only(model, "quantile", quantile),
+        method(algorithm, rounds, set or []), collusion, penalty, only(model, "quantile", quantile),
         in_half_ranges(only(model, "huber", width, "--width"), known), seed, ledger, population, allow_unproven,
+        evaluate,
     )  # fmt: skip
     check_budget(settings, budget)
-    rows = read_rows(data, known, clip, parties)
-    open_budget(settings, budget)
-    with bar("training", "rounds") as watch:
+    rows = read_rows(data, known, parties)
+    if ledger is not None and population is not None:
+        open_budget(ledger, population, budget, delta)
+    with bars("rounds", passing=True) as heard:
         try:
-            learned = learn(rows, settings, watch)
-        except ValueError as error:  # in the words of the command line
+            learned = learn(rows, settings, partial(heard, "training"))
+        except ConfideError as error:  # in the words of the command line
             raise type(error)(str(error).replace("allow_unproven=True", "--allow-unproven")) from None
     made = learned.model(known)
     if run is not None:
@@ -96,20 +117,20 @@ def fit(
 def check_owner(schema: Schema, parties: int | None) -> None:
     """Either a column or --parties says whose a row is."""
     if schema.group is None and parties is None:
-        raise ValueError("whose is a row? give --group COLUMN, or --parties N to split the rows evenly")
+        raise ConfideError("whose is a row? give --group COLUMN, or --parties N to split the rows evenly")
     if schema.group is not None and parties is not None:
-        raise ValueError(f"--parties: column {schema.group.name!r} says whose a row is, leave it out")
+        raise ConfideError(f"--parties: column {schema.group.name!r} says whose a row is, leave it out")
 
 
 def checked_graph(graph: str) -> str:
     if graph not in GRAPHS:
-        raise ValueError(f"--graph {graph}: must be one of {', '.join(GRAPHS)}")
+        raise ConfideError(f"--graph {graph}: must be one of {', '.join(GRAPHS)}")
     return graph
 
 
 def only(model: str, owner: str, value: float | None, option: str = "--quantile") -> float | None:
     if value is not None and model != owner:
-        raise ValueError(f"{option}: is for --model {owner}, this one is {model}")
+        raise ConfideError(f"{option}: is for --model {owner}, this one is {model}")
     return value
 
 
@@ -125,26 +146,24 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
     """ "auto", or a method with its parameters; its noise is calibrated later."""
     if name == "auto":
         if settings:
-            raise ValueError("--set: is for a method named by --algorithm, auto chooses its own")
+            raise ConfideError("--set: is for a method named by --algorithm, auto chooses its own")
         return name
     from dataclasses import fields
 
-    from confide.algorithms import REGISTRY
+    from confide.algorithms import JointDescent
+    from confide.algorithms.catalogue import method_class
     from confide.cli.federation import pairs
+    from confide.files.parts import from_table
 
-    if name not in REGISTRY:
-        raise ValueError(f"--algorithm {name}: must be auto or one of {', '.join(REGISTRY)}")
+    kind: Any = JointDescent if name == JointDescent.__name__ else method_class(name, "--algorithm")
     given = {**pairs(settings), **({} if rounds is None else {"rounds": rounds})}
-    names = [f.name for f in fields(REGISTRY[name])]
+    names = [f.name for f in fields(kind)]
     if unknown := [key for key in given if key not in names]:
-        raise ValueError(f"--set {unknown[0]}: {name} has {', '.join(names)}")
-    try:
-        return REGISTRY[name](**given)
-    except TypeError as error:
-        raise ValueError(f"--set: {name}: {error}") from None
+        raise ConfideError(f"--set {unknown[0]}: must be a parameter of {name}: {', '.join(names)}")
+    return from_table({**given, "name": kind.__name__}, "--algorithm", (kind,))
 
 
-def check_budget(settings: Settings, budget: float | None) -> None:
+def check_budget(settings: FitOptions, budget: float | None) -> None:
     """What can be said about the budget before a row is read."""
     from confide.privacy.budget import limit
 
@@ -154,49 +173,48 @@ def check_budget(settings: Settings, budget: float | None) -> None:
     if settings.ledger is None:
         for option, value in (("--population", settings.population), ("--budget", budget)):
             if value is not None:
-                raise ValueError(f"{option}: is for a ledger, give --ledger FILE too")
+                raise ConfideError(f"{option}: is for a ledger, give --ledger FILE too")
         return
     if settings.seed is not None:
-        raise ValueError("--seed: a ledger pays for secure noise only, leave out one of them")
+        raise ConfideError("--seed: a ledger pays for secure noise only, leave out one of them")
     if settings.population is None:
-        raise ValueError("--ledger: give --population, your own name for the people in the data")
+        raise ConfideError("--ledger: give --population, your own name for the people in the data")
     if not settings.ledger.exists() and budget is None:
-        raise ValueError(f"--ledger {settings.ledger}: no such file; --budget E makes it and sets the total")
-
-
-def open_budget(settings: Settings, budget: float | None) -> None:
-    """Set the population's total once; later fits only spend it."""
-    if settings.ledger is None:
-        return
-    from confide.privacy.ledger import Ledger
-
-    with Ledger(settings.ledger) as book:
-        assert settings.population is not None
-        if settings.population in book.populations():
-            if budget is not None:
-                book.open_population(settings.population, budget, settings.delta)  # the same again, or one line
-        elif budget is None:
-            raise ValueError(f"--population {settings.population!r}: has no budget yet; --budget E sets its total")
-        else:
-            book.open_population(settings.population, budget, settings.delta)
+        raise ConfideError(f"--ledger {settings.ledger}: no such file; --budget E makes it and sets the total")
 
 
 # --- what came out ----------------------------------------------------------------------------------------------------
 
 
-def document(model: Model, learned: Learned, rows: Rows, out: Path, run: Path | None, notes: list[str]
+def document(model: Model, learned: Learned, rows: PooledRows, out: Path, run: Path | None, notes: list[str]
              ) -> dict[str, Any]:  # fmt: skip
     table = model.to_dict()
     return {
         "model": str(out), "run": None if run is None else str(run), "notes": notes,
         "parties": dict(zip(rows.names, rows.sizes.tolist(), strict=True)), "rows": len(rows.y),
         "features": len(model.features), "estimator": model.origin["estimator"],
-        "simulated": model.origin["simulated"], "privacy": table["privacy"], "bytes_sent": learned.bytes_sent,
-        "seconds": learned.seconds,
+        "simulated": model.origin["simulated"], "privacy": table["privacy"], "trust": trust(learned),
+        "why": learned.estimator.choice_, "bytes_sent": learned.bytes_sent,
+        "seconds": learned.seconds, "evaluation": evaluation(learned),
     }  # fmt: skip
 
 
-def show(model: Model, learned: Learned, rows: Rows, out: Path, run: Path | None, notes: list[str]) -> None:
+def evaluation(learned: Learned) -> dict[str, Any] | None:
+    """What held-out rows paid for: each score with its interval."""
+    found = getattr(learned.estimator, "evaluation_", None)
+    if found is None:
+        return None
+    scores = {name: {"value": one.value, "low": one.low, "high": one.high} for name, one in found.found.items()}
+    return {"rows": found.rows, "epsilon": found.epsilon, "delta": found.delta, "scores": scores}
+
+
+def trust(learned: Learned) -> str | None:
+    """Whom the parties must trust, in one line; None where nobody."""
+    spent = learned.spent
+    return None if spent.trust is None else str(spent.trust.line(spent.spent))
+
+
+def show(model: Model, learned: Learned, rows: PooledRows, out: Path, run: Path | None, notes: list[str]) -> None:
     """At most 80 columns a line but for paths, which stay whole."""
     from rich.console import Console
     from rich.markup import escape
@@ -208,17 +226,22 @@ def show(model: Model, learned: Learned, rows: Rows, out: Path, run: Path | None
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     label = model.schema.label.name if model.schema is not None else ""
+    promise, scores = trust(learned), getattr(learned.estimator, "evaluation_", None)
     lines = [
+        *([] if promise is None else [("trust", promise)]),
         ("model", f"{model.origin['estimator']} of {label!r} on {len(model.features)} features"),
         *(("note", note) for note in notes),
         ("parties", "; ".join(f"{n} {size:,}" for n, size in zip(rows.names, rows.sizes, strict=True))),
         ("rows", f"{len(rows.y):,}"),
-        ("method", f"{spent.method}, {len(rows.names)} parties, {spent.rounds} rounds"),
+        ("method", f"{spent.method}, {len(rows.names)} part{'y' if len(rows.names) == 1 else 'ies'}, "
+                   f"{spent.rounds} rounds"),
+        ("why", learned.estimator.choice_),
         ("sent", f"{learned.bytes_sent / 1000:,.0f} kB in {learned.seconds:.1f} s"),
         ("ε spent", "no bound: nothing is protected" if paid.epsilon is None else
                     f"{paid.epsilon:.4g} at δ={paid.delta:g}, each row (exact {paid.exact_epsilon:.4g})"
                     + (", if the noise were secure" if simulated else "")),
         ("guarantee", str(spent.guarantee)),
+        *([] if scores is None else [("evaluation", str(scores))]),
         *(("not covered" if i == 0 else "", text) for i, text in enumerate(learned.not_covered)),
     ]  # fmt: skip
     for name, text in lines:

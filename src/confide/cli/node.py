@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.account import plain
+from confide.errors import ConfideError, MissingExtra
+
 if TYPE_CHECKING:
     from confide.node.daemon import Status
 
@@ -20,6 +23,9 @@ node = typer.Typer(
     rich_markup_mode=None,
 )
 Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
+Encrypt = Annotated[
+    bool, typer.Option("--encrypt", help="Encrypt the key: by CONFIDE_PASSPHRASE, CONFIDE_PASSPHRASE_FILE, or asked.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 HERE = Path(".confide")
 COLUMNS, SILENT_SECONDS = 80, 10.0
@@ -29,8 +35,10 @@ ENDED = ("finished", "stopped", "failed")
 @node.command()
 def init(
     name: Annotated[str, typer.Option(help="What neighbours call this node: a-z, 0-9 and -.")],
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where neighbours reach it.")],
+    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where neighbours reach it.")] = None,
+    outbound: Annotated[bool, typer.Option("--outbound", help="Nowhere: only through the federation's relay.")] = False,
     home: Home = HERE,
+    encrypt: Encrypt = False,
     json: Json = False,
 ) -> None:
     """Make a key and a certificate, and print the card to hand to the neighbours.
@@ -41,14 +49,43 @@ def init(
     Example: confide node init --name mercy --listen 127.0.0.1:7001 --home mercy
     """
     needed()
-    from confide.network.identity import CARD, Identity
+    from confide.network.identity import BY_RELAY, CARD, Identity
+    from confide.node.keys import chosen
 
-    card = Identity.create(home, name, listen).card
+    if (listen is None) != outbound:
+        raise ConfideError("give either --listen HOST:PORT, or --outbound for a node that takes no connections")
+    card = Identity.create(home, name, listen or BY_RELAY, chosen() if encrypt else None).card
     if json:
         typer.echo(jsonlib.dumps({**card.to_json(), "home": str(home)}, indent=2))
         return
     typer.echo((home / CARD).read_text(), nl=False)
     typer.echo(f"\nThe card above is in {home / CARD}: hand it to the neighbours. The key stays in {home}.", err=True)
+
+
+@node.command()
+def rekey(
+    home: Home = HERE,
+    listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="If it is reached elsewhere, too.")] = None,
+    encrypt: Encrypt = False,
+    json: Json = False,
+) -> None:
+    """Make another key for the node, because the old one is lost, known to others, or about to expire.
+
+    It is in use in a run once every member has signed an amendment with its card; the old key is refused from then on.
+
+    Example: confide node rekey --home mercy
+    """
+    needed()
+    from confide.node.keys import chosen, new_key
+
+    card = new_key(home, listen, chosen() if encrypt else None)
+    if json:
+        typer.echo(jsonlib.dumps({"card": str(card), "home": str(home)}))
+        return
+    typer.echo(card.read_text(), nl=False)
+    typer.echo(
+        f"\nThe new card is in {card}: `confide federation amend FILE --card {card}` puts it in force.", err=True
+    )
 
 
 @node.command()
@@ -71,12 +108,12 @@ def ingest(
     import sys
     from contextlib import nullcontext
 
-    from confide.node.ingest import RecordStore, lines
-    from confide.node.ingest import ingest as take
-    from confide.problem.schema import Schema
+    from confide.node.records import RecordStore, lines
+    from confide.node.records import ingest as take
+    from confide.schema.schema import Schema
 
     if not re.fullmatch(r"\w[\w.-]{0,99}", task):
-        raise ValueError(f"--task {task!r}: must be letters, digits, '_', '-' and '.', as it names a file")
+        raise ConfideError(f"--task {task!r}: must be letters, digits, '_', '-' and '.', as it names a file")
     agreed, path = Schema.load(schema), home / "records" / f"{task}.db"
     with nullcontext(sys.stdin.buffer) if str(records) == "-" else records.open("rb") as file:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -102,28 +139,64 @@ def run(
     population: Annotated[str | None, typer.Option(help="Whose budget pays; by default the node's name.")] = None,
     ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="Where spending is recorded.")] = None,
     listen: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="If not the address on the card.")] = None,
+    proxy: Annotated[
+        str | None, typer.Option(metavar="URL", help="HTTP proxy, or none.", show_default="HTTPS_PROXY, NO_PROXY")
+    ] = None,
     allow_unproven: Annotated[bool, typer.Option("--allow-unproven", help="Run without a proven guarantee.")] = False,
+    spare: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Hold N rounds more, to pay again after crashes.", show_default="as agreed"),
+    ] = None,
+    agree: Annotated[bool, typer.Option("--agree", help="Sign the federation, without asking.")] = False,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus, and /healthz.")
+    ] = None,
+    page: Annotated[
+        int | None, typer.Option(metavar="PORT", min=0, max=65535, help="Serve a live page to this machine's browsers.")
+    ] = None,
+    log: Annotated[str, typer.Option(metavar="text|json", help="How to tell what happens, on stderr.")] = "text",
     json: Json = False,
 ) -> None:
     """Train with the neighbours; after a crash, run it again to resume.
 
-    No row is read before all neighbours have shown the same federation and the whole schedule fits the budget. Ends
-    with the last round, with the model so far once a neighbour has been silent for the federation's timeout, or on
-    SIGTERM.
+    No row is read before all neighbours have shown the same federation, every member has signed it, and the whole
+    schedule fits the budget. The first time, at a terminal, it shows what the federation says and asks. Ends with the
+    last round, with the model so far once a neighbour has been silent for the federation's timeout, or on SIGTERM. Exit
+    codes: 0 finished, 2 refused as given, 3 neighbours were silent, 4 over budget, 5 a member told different things to
+    different members, 6 a damaged file, 7 disk or port, 130 and 143 stopped by a signal.
 
     Example: confide node run --federation federation.toml --data mercy.csv --home mercy
     """
     needed()
+    from confide.cli import fail
+    from confide.cli.node_log import json_log, watched
+    from confide.errors import describe, expected
     from confide.node import daemon
+    from confide.node.codes import code_of
 
-    with view(json) as show:
-        status = daemon.run(
-            home, federation, data, population=population, ledger=ledger, listen=listen,
-            allow_unproven=allow_unproven, show=show,
-        )  # fmt: skip
-    if status.reason.startswith("SIGINT"):
+    if log not in ("text", "json"):
+        raise ConfideError(f"--log {log}: must be text or json")
+    agree = agree or agreed(federation, home)
+    with json_log() if log == "json" else view(json) as told:
+        try:
+            with watched(told.show, home, federation, metrics, page) as show:
+                status = daemon.run(
+                    home, federation, data, population=population, ledger=ledger, listen=listen, proxy=proxy,
+                    allow_unproven=allow_unproven, spare=spare, agree=agree, show=show,
+                )  # fmt: skip
+        except Exception as error:
+            if not expected(error):
+                raise
+            if log == "json":
+                told.line("error", "error", message=describe(error), code=code_of(error))
+                raise typer.Exit(code_of(error)) from None
+            told.close()
+            fail(describe(error), code_of(error))
+    if status.code == 130:
         raise typer.Exit(130)
-    typer.echo(jsonlib.dumps(vars(status), ensure_ascii=False, indent=2) if json else "\n".join(lines(vars(status))))
+    said = vars(status)
+    typer.echo(jsonlib.dumps(plain(said), ensure_ascii=False, indent=2) if json else "\n".join(lines(said)))
+    raise typer.Exit(status.code)
 
 
 @node.command()
@@ -134,10 +207,11 @@ def status(home: Home = HERE, json: Json = False) -> None:
     """
     needed()
     from confide.node.daemon import read_status
+    from confide.node.journal import running
 
-    latest = [heard(found) for folder in runs(home) if (found := read_status(folder))]
+    latest = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
     if json:
-        typer.echo(jsonlib.dumps({"runs": latest}, ensure_ascii=False, indent=2))
+        typer.echo(jsonlib.dumps(plain({"runs": latest}), ensure_ascii=False, indent=2))
     else:
         typer.echo("\n\n".join("\n".join(lines(one)) for one in latest) or f"{home}: no run yet")
 
@@ -159,7 +233,7 @@ def model(
 
     folders = runs(home)
     if not folders:
-        raise ValueError(f"{home}: no run yet, so there is no model")
+        raise ConfideError(f"{home}: no run yet, so there is no model")
     found = export(home, folders[0])
     if output is None:
         typer.echo(found.to_json())
@@ -168,12 +242,57 @@ def model(
     typer.echo(jsonlib.dumps({"model": str(output)}) if json else f"The model is in {output}")
 
 
+@node.command()
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A node's folder, or one of its runs.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another member's, of the same federation.")],
+    json: Json = False,
+) -> None:
+    """Lay two journals of a run side by side: whether anyone told the two different things.
+
+    Where both hold a message of one sender and round, they must be the same message. Two that differ are listed with
+    whether both bear the sender's signature, which proves that it lied; the exit code is then 5.
+
+    Example: confide node compare mercy north
+    """
+    needed()
+    from confide.node.codes import Code
+    from confide.node.comparison import compared
+
+    found = compared(first, second)
+    if json:
+        typer.echo(jsonlib.dumps(found.to_json(), ensure_ascii=False, indent=2))
+    else:
+        typer.echo("\n".join(found.lines()))
+    raise typer.Exit(Code.MISBEHAVIOUR if found.lies else 0)
+
+
+def agreed(federation: Path, home: Path) -> bool:
+    """Whether the person at the terminal says yes to a federation that is not signed yet; elsewhere nobody is asked."""
+    import sys
+
+    from confide.cli.federation import asked
+    from confide.network.identity import CARD, load_card
+    from confide.node import federation as federations
+    from confide.node.agreement import Papers
+    from confide.node.review import page
+
+    if not sys.stdin.isatty() or not (home / CARD).exists():
+        return False
+    found, name = federations.load(federation), load_card(home / CARD).name
+    papers = Papers.of(home, found)
+    if name not in found.cards or papers.signed(name):
+        return False
+    typer.echo("\n".join(page(papers, name)))
+    return asked(f"Sign this as {name}, and train?")
+
+
 def needed() -> None:
     """One line where the packages for nodes are missing."""
     from importlib.util import find_spec
 
-    if not (find_spec("grpc") and find_spec("cryptography")):
-        raise ImportError("nodes need grpcio and cryptography: pip install confide[node]")
+    if not find_spec("cryptography"):
+        raise MissingExtra("nodes, and their secure noise, need cryptography: pip install 'confide[node,secure]'")
 
 
 def runs(home: Path) -> list[Path]:
@@ -181,12 +300,17 @@ def runs(home: Path) -> list[Path]:
     return sorted(home.glob("runs/*/"), key=lambda folder: (folder / "journal").stat().st_mtime, reverse=True)
 
 
-def heard(status: dict[str, Any]) -> dict[str, Any]:
-    """The status with a word about it where the node has stopped telling: one that is killed says nothing."""
+def heard(status: dict[str, Any], running: bool) -> dict[str, Any]:
+    """The status with a word about it where the node has stopped telling: killed, or on a disk that is full."""
     ago = time() - status["updated"]
-    if status["state"] in ENDED or ago < SILENT_SECONDS:
+    if status["state"] in ENDED:
         return status
-    return {**status, "reason": f"no word for {ago:.0f} s: if the node was killed, run it again to resume"}
+    if not running:
+        words = f"no node is running: this is what it said {ago:.0f} s ago; run it again to resume"
+        return {**status, "state": "interrupted", "reason": words}
+    if ago < SILENT_SECONDS:
+        return status
+    return {**status, "reason": f"running, but no word for {ago:.0f} s: it may be busy, or its disk full"}
 
 
 def lines(status: dict[str, Any]) -> list[str]:
@@ -196,23 +320,39 @@ def lines(status: dict[str, Any]) -> list[str]:
     out = [
         f"{status['node']} in {status['federation']} ({status['run']}): {status['state']}, "
         f"round {status['round']} of {status['rounds']}",
-        *([f"  {status['reason']}"] if status["reason"] else []),
+        *(f"  {words}" for words in (status["reason"], status.get("notice")) if words),
+        *([f"  {words}"] if (words := status.get("promise")) else []),
         f"  {status['method']}; guarantee {status['guarantee']}",
     ]
     if status["spent_epsilon"] is not None:
-        out.append(f"  spent ε={status['spent_epsilon']:.4g}")
+        few = status.get("spent_few")
+        first = "" if few is None else f"ε={few:.4g}, against all others together "
+        out.append(f"  spent {first}ε={status['spent_epsilon']:.4g}")
     if status["consensus_distance"] is not None:
         out.append(f"  distance to the neighbours {status['consensus_distance']:.2g} of the message's length")
+    if status.get("unsigned"):
+        out.append(f"  not signed yet by {', '.join(status['unsigned'])}")
+    if status.get("left"):
+        out.append(f"  goes on without {', '.join(status['left'])}")
     for name, one in status["neighbours"].items():
-        out.append(f"  {name:<20} {'up' if one['up'] else 'down'}" + (f"  {one['trouble']}" if one["trouble"] else ""))
+        words = f"misbehaved: {bad}" if (bad := one.get("misbehaved")) else one["trouble"]
+        how = "down" if not one["up"] else "up through the relay" if one.get("way") == "relay" else "up"
+        out.append(f"  {name:<20} {how}" + (f"  {words}" if words else ""))
+    if status.get("relay") not in (None, "", "up"):
+        out.append(f"  nobody can call through the relay: {status['relay']}")
+    if status.get("refused"):
+        out.append(f"  {status['refused']} connections and questions turned away")
     return [part for line in out for part in wrap(line, COLUMNS, subsequent_indent="    ")]
 
 
 class view:
-    """A live view on a terminal; elsewhere a line on stderr whenever a neighbour or the state changes."""
+    """A live view on a terminal; elsewhere a line on stderr when a neighbour or the state changes, and now and then."""
 
     def __init__(self, quiet: bool) -> None:
-        self.quiet, self.last = quiet, ""
+        from confide.cli.progress import Lines
+
+        self.quiet, self.last, self.noticed = quiet, "", ""
+        self.rounds = Lines("rounds")
         self.live: Any = None
 
     def __enter__(self) -> Any:
@@ -224,9 +364,12 @@ class view:
 
             self.live = Live(console=Console(stderr=True, highlight=False), transient=True)
             self.live.start()
-        return self.show
+        return self
 
     def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
         if self.live is not None:
             self.live.stop()
 
@@ -236,8 +379,16 @@ class view:
 
             self.live.update(Text("\n".join(lines(vars(status)))))
             return
+        if not self.quiet and status.notice != self.noticed:
+            self.noticed = status.notice
+            typer.echo(status.notice, err=True)
         down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if not s["up"]]
+        down += [f"{n} misbehaved: {s['misbehaved']}" for n, s in status.neighbours.items() if s.get("misbehaved")]
+        if status.state == "agreeing":
+            down.append(f"waits for the signatures of {', '.join(status.unsigned)}")
         now = "; ".join([status.state, *down])
         if not self.quiet and now != self.last and status.state not in ENDED:
             typer.echo(f"round {status.round}: {now}", err=True)
         self.last = now
+        if not self.quiet and status.state == "training":
+            self.rounds("training", status.round, status.rounds)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from confide.demo import DELTA, EPSILON, Result
+from confide.demo.simulated import DELTA, EPSILON, Result
+from confide.errors import MissingExtra
 from confide.files import write_whole
 
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#8C6BB1")  # told apart by all eyes
@@ -21,7 +22,7 @@ def picture(result: Result, path: Path) -> Path:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("the picture needs matplotlib: pip install 'confide[plot]'") from None
+        raise MissingExtra("the picture needs matplotlib: pip install 'confide[plot]'") from None
     figure = Figure(figsize=(11, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2.1, 1))
     curves(left, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +11,12 @@ import typer
 from typer.core import TyperCommand
 
 from confide.cli.fit import GRAPHS, MODELS, check_owner, checked_graph, only
+from confide.errors import ConfideError
 
 if TYPE_CHECKING:
-    from confide.learning import Settings
-    from confide.plan import Forecast
-    from confide.plan_rows import Source
+    from confide.planning.advice import Asked
+    from confide.planning.plan import Forecast
+    from confide.planning.rows import Source
 
 SHOWN, PARTIES = 3, 20  # values of ε and parties that the table by party has room for; --json has all
 
@@ -51,7 +53,8 @@ def plan(
     schema: Annotated[Path | None, typer.Option(metavar="FILE", help="Their schema.")] = None,
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="As in `confide fit`.")] = None,
     group: Annotated[str | None, typer.Option(metavar="COLUMN", help="As in `confide fit`.")] = None,
-    clip: Annotated[bool, typer.Option("--clip", help="As in `confide fit`.")] = False,
+    clip: Annotated[bool, typer.Option("--clip", hidden=True, help="As the schema says, always.")] = False,
+    collusion: Annotated[int | None, typer.Option(min=1, help="As in `confide fit`.")] = None,
     delta: Annotated[float, typer.Option(help="Total δ.")] = 1e-5,
     graph: Annotated[str, typer.Option(help=f"{', '.join(GRAPHS)}.")] = "ring",
     model: Annotated[str | None, typer.Option(help=f"{MODELS}.", show_default="logistic; ridge for numbers")] = None,
@@ -70,41 +73,46 @@ def plan(
 
     Example: confide plan --parties 5 --rows 4000 --features 20 --epsilon 0.5 1 3
     """
-    from confide.cli.progress import bar
+    from confide.cli.compile import PLAN, compiled
     from confide.files import check_new
-    from confide.plan import plan as forecast
 
     if plot is not None:
         check_new(plot, "--plot")
         from confide.cli.plan_picture import needed
 
         needed()
-    settings, source = asked(model, delta, checked_graph(graph), rounds, quantile, data, schema, label, group, clip,
-                             parties, rows, features, best, skew)  # fmt: skip
-    with bar("simulating", "fits") as watch:
-        found = forecast(source, epsilon, settings, seeds, watch)
+    compiled(PLAN)  # before anything is imported that would compile one after the other
+    from confide.cli.progress import bars
+    from confide.planning.plan import plan as forecast
+
+    wanted, source = asked(model, delta, checked_graph(graph), rounds, quantile, data, schema, label, group, clip,
+                           parties, rows, features, best, skew, collusion)  # fmt: skip
+    settings = wanted.settings
+    with bars("fits", passing=True) as heard:
+        found = forecast(source, epsilon, settings, seeds, partial(heard, "simulating"))
     if plot is not None:
         from confide.cli.plan_picture import picture
 
         picture(found, plot)
     if json:
         document = {**found.to_json(), "model": settings.model, "graph": graph, "latency_ms": latency,
-                    "picture": None if plot is None else str(plot)}  # fmt: skip
-        for one, seconds in zip(document["epsilons"], network_seconds(found, latency), strict=True):
+                    "picture": None if plot is None else str(plot), **advice(found, wanted)}  # fmt: skip
+        for one, seconds in zip(document["epsilons"], found.network_seconds(latency), strict=True):
             one["network_seconds"] = float(seconds)
         typer.echo(jsonlib.dumps(document, ensure_ascii=False, indent=2))
     else:
-        show(found, settings, latency, plot)
+        show(found, wanted, latency, plot)
 
 
 def asked(
     model: str | None, delta: float, graph: str, rounds: int | None, quantile: float | None, data: Path | None,
     schema: Path | None, label: str | None, group: str | None, clip: bool, parties: int | None,
-    sizes: list[int] | None, features: int | None, best: float | None, skew: float,
-) -> tuple[Settings, Source]:  # fmt: skip
-    """The settings and where rows come from; everything is checked before the first fit."""
-    from confide.learning import CLASSIFIERS, Settings, check_model, usual
-    from confide.plan_rows import Generated, Own
+    sizes: list[int] | None, features: int | None, best: float | None, skew: float, collusion: int | None,
+) -> tuple[Asked, Source]:  # fmt: skip
+    """What is asked and where rows come from; everything is checked before the first fit."""
+    from confide.estimators.fitting import CLASSIFIERS, FitOptions, check_model, usual
+    from confide.planning.advice import Asked
+    from confide.planning.rows import Generated, Own, shares
 
     if data is None:
         refuse("is for your own rows, give --data FILE too",
@@ -113,56 +121,49 @@ def asked(
         kind = "binary" if model in CLASSIFIERS else "real"
         check_model(model, kind, "generated")
         best = (0.85 if kind == "binary" else 0.6) if best is None else best
-        source: Source = Generated(shares(parties, sizes), features or 20, best, skew, kind)
+        invented = Generated(shares(parties, sizes), features or 20, best, skew, kind)
+        source: Source = invented
+        told: dict[str, Any] = {"sizes": invented.sizes, "features": invented.features}
     else:
         refuse("is for generated rows, leave it out with --data",
                {"--rows": sizes or None, "--features": features, "--best": best, "--skew": skew or None})  # fmt: skip
         if schema is None:
-            raise ValueError("--data: give --schema FILE too, the public schema of its columns")
-        from confide.cli.table import agreed, read_rows
+            raise ConfideError("--data: give --schema FILE too, the public schema of its columns")
+        from confide.estimators.table import read_rows
+        from confide.schema.chosen import agreed
 
         known, _ = agreed(schema, label, group)
         check_owner(known, parties)
         model = usual(known.label.kind) if model is None else model
         check_model(model, known.label.kind, known.label.name)
-        source = Own(read_rows(data, known, clip, parties))
-    return Settings(model, 1.0, delta, graph, rounds, quantile=only(model, "quantile", quantile)), source
+        source = Own(rows := read_rows(data, known, parties))
+        told = {"sizes": tuple(rows.sizes.tolist()), "features": rows.X.shape[1], "classes": rows.classes, "data": data,
+                "schema": schema, "label": label, "group": group, "parties": parties}  # fmt: skip
+    chosen = only(model, "quantile", quantile)
+    return Asked(FitOptions(model, 1.0, delta, graph, rounds, collusion=collusion, quantile=chosen), **told), source
 
 
 def refuse(why: str, options: dict[str, Any]) -> None:
     for option, value in options.items():
         if value is not None:
-            raise ValueError(f"{option}: {why}")
-
-
-def shares(parties: int | None, sizes: list[int] | None) -> tuple[int, ...]:
-    """Rows of each party."""
-    if sizes and len(sizes) > 1:
-        if parties not in (None, len(sizes)):
-            raise ValueError(f"--rows: {len(sizes)} numbers for {parties} parties: give one for each, or one for all")
-        return tuple(sizes)
-    total, count = sizes[0] if sizes else 4000, parties or 5
-    return tuple((k + 1) * total // count - k * total // count for k in range(count))
-
-
-def network_seconds(found: Forecast, latency: float) -> Any:
-    """Computing here, and every round once over the network."""
-    return found.seconds + found.rounds * latency / 1000
+            raise ConfideError(f"{option}: {why}")
 
 
 # --- what came out ----------------------------------------------------------------------------------------------------
 
 
-def show(found: Forecast, settings: Settings, latency: float, plot: Path | None) -> None:
+def show(found: Forecast, wanted: Asked, latency: float, plot: Path | None) -> None:
     """At most 80 columns a line but for paths, which stay whole."""
     from rich.console import Console
     from rich.markup import escape
 
-    from confide.plan import PRIVATE_ROWS
+    from confide.planning.plan import PRIVATE_ROWS
 
-    console = Console(highlight=False)
+    console, settings = Console(highlight=False), wanted.settings
     if not found.for_release:
         console.print(f"[bold red]{PRIVATE_ROWS}[/]")
+    for promise in found.trust:
+        console.print(promise)
     console.print(
         f"[bold]{settings.model}[/], {len(found.names)} parties on a {settings.graph}, "
         f"{found.sizes.sum():,} rows to learn from, "
@@ -175,7 +176,7 @@ def show(found: Forecast, settings: Settings, latency: float, plot: Path | None)
     spread = f"mean ± sd of {found.seeds} seeds" if found.seeds > 1 else "one seed, so no error bars"
     console.print(
         f"{found.metric} in %, {spread}, on rows not learned from; each party's own kind; unsure: within 2 "
-        f"standard errors. Time: computing here plus {latency:g} ms a round. "
+        f"standard errors. Time: computing here plus {latency:g} ms per round. "
         f"Guarantee with secure noise: {escape(found.guarantee)}.\n"
         "[bold]This is a simulation: its noise is seeded and protects nobody.[/]"
     )
@@ -183,6 +184,30 @@ def show(found: Forecast, settings: Settings, latency: float, plot: Path | None)
         console.print(f"[bold red]{PRIVATE_ROWS}[/]")
     if plot is not None:
         console.print(f"Picture: {plot}", soft_wrap=True, markup=False)
+    show_advice(found, wanted, console)
+
+
+def advice(found: Forecast, wanted: Asked) -> dict[str, Any]:
+    """For whom it is worth it, and the commands that were forecast, for programs."""
+    from confide.planning.advice import advised, commands, first_worth, worth
+
+    epsilon = advised(found)
+    return {"worth": worth(found), "worth_from": dict(zip(found.names, first_worth(found), strict=True)),
+            "advised_epsilon": epsilon, "commands": commands(found, wanted, epsilon)}  # fmt: skip
+
+
+def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
+    """The same for people: one line, and commands to copy."""
+    from confide.planning.advice import advised, commands, worth, written
+
+    epsilon = advised(found)
+    console.print(f"\n{worth(found)}", markup=False)
+    console.print(f"What this forecasts at ε={epsilon:g}, by nodes or on one machine:", markup=False)
+    for name, words in commands(found, wanted, epsilon).items():
+        if name == "federation" and len(found.names) > PARTIES:
+            console.print(f"The command for {len(found.names)} nodes is in --json.", markup=False)
+        else:
+            console.print(f"\n{written(words)}", soft_wrap=True, markup=False)
 
 
 def frame(columns: list[str]) -> Any:
@@ -196,7 +221,7 @@ def frame(columns: list[str]) -> Any:
 
 
 def bar_text(scores: Any, sign: str = "") -> str:
-    from confide.plan import sd
+    from confide.planning.plan import sd
 
     spread = sd(scores)
     return f"{100 * scores.mean():{sign}.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
@@ -204,7 +229,7 @@ def bar_text(scores: Any, sign: str = "") -> str:
 
 def by_epsilon(found: Forecast, latency: float) -> Any:
     table = frame(["ε", "together", "alone, private", "rounds", "kB sent", "time"])
-    times = network_seconds(found, latency)
+    times = found.network_seconds(latency)
     for i, epsilon in enumerate(found.epsilons):
         table.add_row(f"{epsilon:g}", bar_text(found.average(found.joint[i])),
                       bar_text(found.average(found.alone_private[i])), f"{found.rounds[i]}",
@@ -241,9 +266,10 @@ def verdicts(found: Forecast) -> Any:
 
 
 def counts(gain: Any) -> str:
-    mean, error = gain.mean(axis=0), 2 * gain.std(axis=0, ddof=1) / len(gain) ** 0.5
-    up, down = int((mean > error).sum()), int((mean < -error).sum())
-    return f"{up} better, {down} worse, {len(mean) - up - down} unsure"
+    from confide.planning.advice import gains
+
+    sign = gains(gain)
+    return f"{(sign > 0).sum()} better, {(sign < 0).sum()} worse, {(sign == 0).sum()} unsure"
 
 
 def duration(seconds: float) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from confide.errors import MissingExtra
 from confide.files import OWNER_ONLY, write_whole
-from confide.plan import PRIVATE_ROWS, Forecast
+from confide.planning.plan import PRIVATE_ROWS, Forecast
 
 INK = "#22303c"
 TOGETHER, ALONE = "#0072B2", "#D55E00"
@@ -22,7 +23,7 @@ def needed() -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        raise ImportError("--plot needs matplotlib: pip install 'confide[plot]'")
+        raise MissingExtra("--plot needs matplotlib: pip install 'confide[plot]'")
 
 
 def picture(found: Forecast, path: Path) -> Path:

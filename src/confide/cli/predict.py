@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from confide.model import Model
+    from confide.runs.model import Model
 
 
 def predict(
@@ -29,7 +29,7 @@ def predict(
     Example: confide predict model.json new.csv --output predictions.csv --probabilities
     """
     from confide.files import OWNER_ONLY, check_new, write_whole
-    from confide.model import Model
+    from confide.runs.model import Model
 
     if output is not None:
         check_new(output, "--output")
@@ -51,39 +51,13 @@ def predict(
 
 def rows_of(data: Path, model: Model) -> Any:
     if model.schema is not None:
-        from confide.cli.table import read_features
+        from confide.schema.reader import read
 
-        return read_features(data, model.schema)
-    return plain_numbers(data, len(model.features))
+        return read(data, model.schema, label=False, group=False).X
+    from confide.schema.plain import read_numbers
 
-
-def plain_numbers(path: Path, features: int) -> Any:
-    """Rows of `features` numbers, or one more: the label, which is left out."""
-    import csv
-
-    import numpy as np
-
-    from confide.problem.columns import number
-
-    rows: list[list[float]] = []
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        reader = csv.reader(file)
-        try:
-            for record in reader:
-                where = f"{path}, line {reader.line_num}"
-                if not record:
-                    continue
-                if len(record) not in (features, features + 1):
-                    raise ValueError(f"{where}: {len(record)} fields, the model takes {features}, and a label or none")
-                rows.append([number(field.strip()) for field in record[:features]])
-                for j, value in enumerate(rows[-1]):
-                    if not np.isfinite(value):
-                        raise ValueError(f"{where}, column {j + 1}: not a number")
-        except csv.Error:
-            raise ValueError(f"{path}, line {reader.line_num}: unreadable") from None
-    if not rows:
-        raise ValueError(f"{path}: an empty file")
-    return np.array(rows)
+    count = len(model.features)
+    return read_numbers(data, (count, count + 1))[:, :count]  # a label, where there is one, is left out
 
 
 def table(model: Model, answers: list[Any], chances: list[list[float]] | None) -> str:
@@ -96,8 +70,17 @@ def table(model: Model, answers: list[Any], chances: list[list[float]] | None) -
     classes = [f"probability of {c}" for c in model.classes or ()] if chances is not None else []
     writer.writerow(["row", "prediction", *classes])
     for i, answer in enumerate(answers):
-        writer.writerow([i + 1, answer, *(chances[i] if chances is not None else ())])
+        writer.writerow([i + 1, inert(answer), *(chances[i] if chances is not None else ())])
     return buffer.getvalue()
+
+
+def inert(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula gets an apostrophe before it; numbers stay numbers."""
+    from confide.schema.columns import number
+
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") and number(value) != number(value):
+        return f"'{value}"
+    return value
 
 
 def document(model: Model, source: Path, answers: list[Any], chances: list[list[float]] | None, output: Path | None

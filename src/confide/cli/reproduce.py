@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.demo import writable
+from confide.errors import ConfideError, MissingExtra
 
 if TYPE_CHECKING:
-    from confide.reproduce import Experiment, Outcome
-    from confide.reproduce.runner import Watch
+    from confide.papers.reproduce import Experiment, Outcome
+    from confide.papers.reproduce.runner import Watch
 
 
 def reproduce(
@@ -29,52 +30,54 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one a core")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster to run on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what is already there.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Write figures as SVG, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Reproduce figures and tables of the papers.
 
     Without arguments: lists them. Each writes its data, its figure and a verdict for every published claim to
     DIR/<paper>/<name>, and DIR/index.md shows all of them. Whatever was finished before Ctrl-C is kept, and a second
-    run goes on from there. Exit code 1: a finding differs from the paper and no cause is given.
+    run goes on from there; what was measured by code that has changed since is measured again. Exit code 1: a finding
+    differs from the paper and no cause is given.
 
     Example: confide reproduce cdp-admm fig1 --quick
     """
     if data is not None:
         if not data.is_dir():
-            raise ValueError(f"--data {data}: no such folder")
+            raise ConfideError(f"--data {data}: no such folder")
         os.environ["CONFIDE_DATA"] = str(data.resolve())  # workers are told, too
     if everything and paper is not None:
-        raise ValueError(f"--all takes no paper: given {paper!r}")
+        raise ConfideError(f"--all with {paper!r}: takes no paper")
     if quick and trials is not None:
-        raise ValueError("--quick and --trials: give one of them")
+        raise ConfideError("--quick and --trials: give one of them")
     if not everything and paper is None:
         listing(json)
         return
     writable(out)
     chosen, skipped = choose(paper, name)
-    from confide.reproduce import reproduce as run
+    from confide.papers.reproduce import reproduce as run
 
     with ExitStack() as stack:
         if dask is not None:
             stack.enter_context(cluster(dask))
         watch = stack.enter_context(progress())
         workers = jobs or (None if dask is not None else len(os.sched_getaffinity(0)))
-        outcomes = run(chosen, out, quick=quick, trials=trials, jobs=workers, fresh=fresh, watch=watch)
+        outcomes = run(chosen, out, quick=quick, trials=trials, jobs=workers, fresh=fresh, svg=svg, watch=watch)
     show(outcomes, skipped, out, json)
     failed = [outcome.error for outcome in outcomes if outcome.error]
     if any("\n" in error for error in failed):  # a mistake of ours: all of it is wanted
         typer.echo("\n".join(failed), err=True)
         raise typer.Exit(1)
     if failed:
-        raise ValueError(failed[0] + (f" (and {len(failed) - 1} more failed)" if failed[1:] else ""))
+        raise ConfideError(failed[0] + (f" (and {len(failed) - 1} more failed)" if failed[1:] else ""))
     raise typer.Exit(int(any(outcome.unexplained for outcome in outcomes)))
 
 
 def choose(paper: str | None, name: str | None) -> tuple[list[Experiment], dict[str, str]]:
     """The experiments to run, and those to skip with the reason: their data is not there, or their file is broken."""
-    from confide.datasets import absent
-    from confide.reproduce import experiments, find
-    from confide.reproduce.experiment import names
+    from confide.papers.datasets import absent
+    from confide.papers.reproduce import experiments, find
+    from confide.papers.reproduce.experiment import names
 
     if paper is not None and name is not None:
         pairs = [(paper, name)]
@@ -92,7 +95,7 @@ def choose(paper: str | None, name: str | None) -> tuple[list[Experiment], dict[
         if reason is None:
             chosen.append(experiment)
         elif name is not None:
-            raise ValueError(f"{experiment} needs data: {reason}")
+            raise ConfideError(f"{experiment} needs data: {reason}")
         else:
             skipped[str(experiment)] = reason
     return chosen, skipped
@@ -100,7 +103,7 @@ def choose(paper: str | None, name: str | None) -> tuple[list[Experiment], dict[
 
 def listing(json: bool) -> None:
     """Every experiment: trials of a quick run, a full one and the paper's, and the data it needs."""
-    from confide.reproduce import experiments
+    from confide.papers.reproduce import experiments
 
     rows = [
         {"paper": e.paper, "name": e.name, "title": e.title, "quick": e.trials.quick, "full": e.trials.full,
@@ -172,7 +175,7 @@ def cluster(address: str) -> Iterator[None]:
         from distributed import Client  # type: ignore[import-untyped]
         from joblib import parallel_config  # type: ignore[import-untyped]
     except ImportError:
-        raise ImportError("--dask needs Dask: pip install distributed") from None
+        raise MissingExtra("--dask needs Dask: pip install distributed") from None
     client: Any = Client
     with client(address, timeout=20), parallel_config(backend="dask"):
         yield
@@ -180,26 +183,19 @@ def cluster(address: str) -> Iterator[None]:
 
 @contextmanager
 def progress() -> Iterator[Watch]:
-    """One bar over all tasks with the time left, and one for each experiment under way, on stderr."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """One bar over all tasks with the time left, and one for each experiment under way."""
+    from confide.cli.progress import bars
 
-    columns = (TextColumn("{task.description:>24}"), BarColumn(30), MofNCompleteColumn(), TextColumn("tasks"))
-    console = Console(stderr=True)
-    with Progress(*columns, TimeRemainingColumn(), console=console, speed_estimate_period=600) as bars:
-        total = bars.add_task("all", total=0)
+    with bars("tasks") as heard:
         state: dict[str, tuple[int, int]] = {}
-        shown: dict[str, Any] = {}
 
         def watch(experiment: Experiment, done: int, tasks: int) -> None:
             label = str(experiment)
             state[label] = (done, tasks)
-            bars.update(total, completed=sum(d for d, _ in state.values()), total=sum(t for _, t in state.values()))
+            heard("all", sum(d for d, _ in state.values()), sum(t for _, t in state.values()))
             if 0 < done < tasks:
-                if label not in shown:
-                    shown[label] = bars.add_task(label, total=tasks)
-                bars.update(shown[label], completed=done)
-            elif label in shown:
-                bars.remove_task(shown.pop(label))
+                heard(label, done, tasks)
+            else:
+                heard.remove(label)
 
         yield watch

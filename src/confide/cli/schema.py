@@ -1,17 +1,24 @@
-"""`confide schema`: draft a public schema from a file, and check a file against one."""
+"""`confide schema`: draft a public schema from a file, merge several parties' drafts, check a file against one."""
 
 from __future__ import annotations
 
 import json as jsonlib
-import os
 from pathlib import Path
-from typing import Annotated
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-Place = tuple[str, str, str]
+from confide.errors import ConfideError
 
-schema = typer.Typer(help="Draft a public schema, or check a file against one.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from confide.schema.check import Findings, Place
+    from confide.schema.merge import Difference
+    from confide.schema.schema import Schema
+
+REFUSED = "does not fit"
+
+schema = typer.Typer(help="Draft a public schema, merge drafts, or check a file against one.", rich_markup_mode=None)
 
 
 @schema.command()
@@ -29,16 +36,18 @@ def suggest(
 
     Example: confide schema suggest data.csv --label income --output schema.toml
     """
-    if output is not None and output.exists():
-        raise ValueError(f"--output {output}: exists already; give another name, or remove it first")
-    from confide.problem.schema_io import dumps
-    from confide.problem.suggest import HEAD
-    from confide.problem.suggest import suggest as draft
+    from confide.files import OWNER_ONLY, check_new, write_whole
+
+    if output is not None:
+        check_new(output, "--output")
+    from confide.schema.document import dumps
+    from confide.schema.suggest import HEAD
+    from confide.schema.suggest import suggest as draft
 
     found, notes = draft(data, label, group)
     document = HEAD + "\n" + dumps(found, notes)
     if output is not None:
-        save(output, document)
+        write_whole(output, document.encode(), OWNER_ONLY, new=True)
     if json:
         agree = [".".join(at) for at in notes if has(found.to_dict(), at)]
         where = str(output) if output is not None else None
@@ -48,7 +57,95 @@ def suggest(
         typer.echo(document, nl=False)
     else:
         typer.echo(f"{output}: a draft of {len(found.features)} features.\n"
-                   "Private until agreed: go through the lines marked AGREE first.")  # fmt: skip
+                   "Private until agreed: go through the lines marked AGREE first, each has its\n"
+                   "reason, and do not send the file before.")  # fmt: skip
+
+
+@schema.command()
+def merge(
+    drafts: Annotated[list[Path], typer.Argument(metavar="FILE…", help="The parties' schemas, at least 2.")],
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the schema here, a new file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of TOML.")] = False,
+) -> None:
+    """Make one schema of several parties' drafts, and show where they differ.
+
+    Takes what is wide enough for all: the range around all ranges, all categories and marks. A column that not all
+    have, or that they read differently, is ignored. Lines marked DIFFERS say what each draft has. A draft that was not
+    agreed on is private, and whoever merges sees it: warns of those.
+
+    Example: confide schema merge mercy.toml north.toml lake.toml --output schema.toml
+    """
+    from confide.files import OWNER_ONLY, check_new, write_whole
+
+    if output is not None:
+        check_new(output, "--output")
+    from confide.schema.document import dumps
+    from confide.schema.merge import merge as merged
+    from confide.schema.schema import Schema
+    from confide.schema.suggest import is_draft
+
+    names = named(drafts)
+    found, differences = merged({name: Schema.load(path) for name, path in names.items()})
+    private = [name for name, path in names.items() if is_draft(path)]
+    notes = {d.at: cut(f"DIFFERS: {d}", 72) for d in differences}
+    document = merged_head(private, bool(differences)) + dumps(found, notes)
+    if output is not None:
+        write_whole(output, document.encode(), OWNER_ONLY, new=True)
+    if json:
+        where = str(output) if output is not None else None
+        result = {
+            "schema": found.to_dict(),
+            "private": private,
+            "output": where,
+            "differences": [{"field": ".".join(d.at), "given": d.given, "taken": d.taken} for d in differences],
+        }
+        typer.echo(jsonlib.dumps(result, ensure_ascii=False, indent=2))  # fmt: skip
+    elif output is None:
+        typer.echo(document, nl=False)
+    else:
+        typer.echo(f"{output}: {len(found.features)} features, merged from {len(names)} files.")
+        show_differences(differences)
+    if private:
+        typer.echo(fill(f"Still drafts: {', '.join(private)}. Their ranges and categories were read off rows and are "
+                        "private, here and in what was merged. Their owners should replace them by what is known "
+                        "without the data, before anybody else sees them.", 80), err=True)  # fmt: skip
+
+
+def named(paths: list[Path]) -> dict[str, Path]:
+    """Files by their names, by their paths if names are not enough."""
+    if len(paths) < 2:
+        raise ConfideError(f"{len(paths)} file: merging needs at least 2")
+    short = {path.name: path for path in paths}
+    names = short if len(short) == len(paths) else {str(path): path for path in paths}
+    if len(names) < len(paths):
+        twice = next(path for i, path in enumerate(paths) if path in paths[:i])
+        raise ConfideError(f"{twice}: given twice; give the draft of each party once")
+    return names
+
+
+def merged_head(drafts: list[str], differ: bool) -> str:
+    """The comment above a merged schema, 80 columns wide."""
+    from confide.schema.suggest import PRIVATE
+
+    text = f"Merged, and {PRIVATE}. Do not send it: still drafts are {', '.join(drafts)}. " if drafts else "Merged. "
+    text += "Lines marked DIFFERS say what each file has: agree on one. " if differ else "The files do not differ. "
+    text += "Then each party checks its own rows."
+    return fill(text, 80, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False) + "\n\n"
+
+
+def show_differences(differences: list[Difference]) -> None:
+    from confide.schema.merge import shown
+
+    typer.echo(f"{len(differences)} differences; taken was:" if differences else "The files do not differ.")
+    for one in differences:
+        typer.echo(cut(f"\n  {'.'.join(one.at)} = {shown(one.taken)}", 81))
+        wide = max(map(len, one.given))
+        for who, value in one.given.items():
+            typer.echo(cut(f"    {who:{wide}}  {shown(value)}", 80))
+
+
+def cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 @schema.command()
@@ -56,33 +153,81 @@ def check(
     data: Annotated[Path, typer.Argument(metavar="FILE", help="CSV with a header, or Parquet.")],
     schema: Annotated[Path, typer.Option(metavar="FILE", help="The agreed schema.")],
     party: Annotated[str | None, typer.Option(metavar="NAME", help="All rows are this party's.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Problems to list at most.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Places to list at most.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Find what in a file does not fit the schema, by place.
+    """Count what in a file does not fit the schema, by column, and list it by place.
 
-    Prints no value of any row. Exit code 0: every row fits; 1: some do not.
+    Says what `confide fit` and `confide node run` will do with it. Prints no value of any row, but the counts are of
+    your rows: keep them to yourself. Exit code 0: the file fits; 1: it does not.
 
     Example: confide schema check data.csv --schema schema.toml
     """
-    from confide.problem.ingest import check as find
-    from confide.problem.schema import Schema
+    from confide.schema.check import check as find
+    from confide.schema.schema import Schema
 
     agreed = Schema.load(schema)
-    rows, flaws, clipped = find(data, agreed, limit, party)
+    found = find(data, agreed, limit, party)
     if json:
-        document = {"file": str(data), "schema": agreed.hash(), "fits": not flaws, "rows": rows,
-                    "features": len(agreed.features), "limit": limit, "problems": listed(flaws),
-                    "clipped": listed(clipped)}  # fmt: skip
+        document = {"file": str(data), "schema": agreed.hash(), "fits": found.fits, "private": True,
+                    "header": found.header, "rows": found.rows, "rows_that_do_not_fit": found.unfit,
+                    "features": len(agreed.features), "columns": counted(agreed, found), "limit": limit,
+                    "problems": listed(found.flaws), "clipped": listed(found.clipped)}  # fmt: skip
         typer.echo(jsonlib.dumps(document, ensure_ascii=False, indent=2))
+    elif found.header:
+        typer.echo(f"{data}: the header does not fit, the rows were not read")
+        for line in found.header:
+            typer.echo(fill(line, 80, initial_indent="  ", subsequent_indent="    "))
     else:
-        typer.echo(f"{data}: {rows:,} rows, {len(agreed.features)} features")
-        say("does not fit", flaws, limit)
-        say("outside its range, will be clipped", clipped, limit)
-        if not flaws:
-            typer.echo(f"Every row fits schema {agreed.hash()[:16]}.")
-    if flaws:
+        typer.echo(f"{data}: {found.rows:,} rows, {len(agreed.features)} features")
+        show(counted(agreed, found))
+        say("Does not fit", found.flaws, limit)
+        say("Outside its range, counts as the nearer end", found.clipped, limit)
+        typer.echo("\n" + fill(outcome(agreed, found), 80))
+    if not found.fits:
         raise typer.Exit(1)
+
+
+def counted(schema: Schema, found: Findings) -> list[dict[str, Any]]:
+    """How many fields of which column, what about them, and what becomes of it; in the order of the schema."""
+    counts = [(column, what, n, REFUSED) for (column, what), n in found.counts.items()]
+    counts += [(column, what, n, "counts as the nearer end") for (column, what), n in found.clip_counts.items()]
+    rules = {c.name: c.missing for c in schema.columns}
+    for column, n in found.filled.items():
+        rule = rules[column]
+        text = f"{rule:g}" if isinstance(rule, int | float) else repr(rule)
+        own = rule == "missing"
+        counts.append((column, "missing", n, "has a feature of its own" if own else f"counts as {text}"))
+    order = ["", *rules, schema.label.name, *([schema.group.name] if schema.group else [])]
+    counts.sort(key=lambda one: (order.index(one[0]), one[1], one[3]))
+    return [
+        {"column": column or None, "what": what, "count": n, "becomes": becomes} for column, what, n, becomes in counts
+    ]
+
+
+def show(counts: list[dict[str, Any]]) -> None:
+    """A table of at most 80 columns."""
+    if not counts:
+        return
+    typer.echo("\nCounted in your rows, for your eyes only:")
+    names = [shortened(one["column"] or "(whole row)") for one in counts]
+    wide, digits = max(map(len, names)), max(len(f"{one['count']:,}") for one in counts)
+    for name, one in zip(names, counts, strict=True):
+        typer.echo(f"  {name:{wide}}  {one['count']:>{digits},}  {one['what'].split(',')[0]}; {one['becomes']}"[:80])
+
+
+def outcome(schema: Schema, found: Findings) -> str:
+    """What the commands that train will do with this file."""
+    clipped = sum(found.clip_counts.values())
+    nearer = f" Values outside their range, {clipped:,}, count as its nearer end, in both." if clipped else ""
+    if found.fits:
+        return (f"Every row fits schema {schema.hash()[:16]}: `confide fit` and `confide node run` take the file as "
+                f"it is.{nearer}")  # fmt: skip
+    return (
+        f"{found.unfit:,} of {found.rows:,} rows do not fit. `confide fit` and `confide node run` name the first and "
+        f"stop, before any training. Rows that are damaged once a node has begun to train count as the fixed public "
+        f"row, every feature 0 and {schema.label.name} = {schema.invalid_label!r}, without a word.{nearer}"
+    )
 
 
 def say(title: str, found: list[Place], limit: int) -> None:
@@ -93,8 +238,11 @@ def say(title: str, found: list[Place], limit: int) -> None:
     typer.echo(f"\n{title}{more}:")
     wide = max(len(place) for place, _, _ in found)
     for place, column, what in found:
-        where = column if len(column) <= 28 else column[:27] + "…"
-        typer.echo(f"  {place:{wide}}  {f'{where}: ' if where else ''}{what}"[:80])
+        typer.echo(f"  {place:{wide}}  {f'{shortened(column)}: ' if column else ''}{what}"[:80])
+
+
+def shortened(column: str) -> str:
+    return column if len(column) <= 28 else column[:27] + "…"
 
 
 def listed(found: list[Place]) -> list[dict[str, str | None]]:
@@ -107,14 +255,3 @@ def has(table: object, path: tuple[str, ...]) -> bool:
             return False
         table = table[name]
     return True
-
-
-def save(path: Path, document: str) -> None:
-    """A whole new file that only its owner may read, or none."""
-    opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    try:
-        with os.fdopen(opened, "w", encoding="utf-8") as file:
-            file.write(document)
-    except BaseException:
-        path.unlink()
-        raise

@@ -1,69 +1,50 @@
-"""`algorithm="auto"`: a proven method and its parameters, from public quantities only.
+"""`algorithm="auto"`: joint descent on private sums, set up and explained by public quantities only.
 
-The method is CDP-ADMM with clipped row gradients. Near consensus its agents together descend the pooled loss with the
-step α = 1/(K·h), h = 1/η + 2ρ|N|, and after T rounds the noise has moved the prediction of a row by about
-
-    wander = 2·T·α·c·B·√K / (n·μ)           c: clip of a row's gradient, B: longest row, μ: Gaussian-DP budget
-
-while the model has travelled T·α along its gradient: noise and travel grow together, so what there is to choose is how
-far to go, and in how many rounds. docs/auto.md has the measurements behind the constants.
+It was better than the peer methods wherever one of them learned anything: with one party and with many, with shared
+noise and with independent noise (docs/auto.md has the measurements). So what is left to choose is what it buys in its
+first round, which `JointDescent` does by the loudness g of the noise beside the rows.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
 
-from confide.algorithms.cdp_admm import CDPADMM
-from confide.problem.losses import Huber, Logistic, Loss, Multinomial, Quantile, SmoothedHinge, Squared
+from confide.algorithms.joint_descent import JointDescent
 from confide.problem.problem import Public
 
-FEWEST_ROUNDS, MOST_ROUNDS = 20, 500
-COUPLING = 0.5  # the part of h that the network takes, 2ρ|N|; the rest is 1/η
-LAST_VARIANCE = 0.1  # of the noise, relative to the first round's
+BOUGHT = {
+    "moments": "round 1 buys each feature's mean and square, whose noise is {g:.2g} of a row's length",
+    "spread": "round 1 buys how far apart rows are: features' scales would have noise of {g:.2g} of a row's length",
+    "gradient": "round 1 buys no scale of the features: its noise would be {g:.2g} of a row's length",
+}
 
 
-class Taste(NamedTuple):
-    """What suits a loss. Targets of regressions lie in [-1, 1]; margins of classifiers are logits."""
-
-    slope: float  # to which a row's is clipped
-    curvature: float  # to step by
-    gentle: float  # step, in units of 1/curvature
-    brisk: float  # the largest step, where the rounds would not suffice otherwise
-    wander: float  # of the noise, at the end
-    average_from: float  # the model is the mean of the iterates after this part of the rounds
+ONE_UNIT = "features have one unit, so that no scale is bought"
 
 
-def taste(loss: Loss) -> Taste:
-    """Constants by loss. Slopes are clipped to what they are at the start, which halves the noise of the logistic."""
-    match loss:
-        case Logistic():
-            return Taste(0.5, 0.25, 2.0, 4.0, 2.0, 0.9)
-        case Multinomial():
-            return Taste(math.sqrt(1 - 1 / loss.classes), 0.5, 2.0, 4.0, 1.0, 0.9)
-        case SmoothedHinge():
-            return Taste(1.0, loss.curvature_bound, 1.0, 1.0, 1.0, 0.9)
-        case Squared():
-            return Taste(0.25, 1.0, 1.0, 1.0, 0.2, 0.7)
-        case Huber():
-            return Taste(min(loss.width, 0.25), 1.0, 1.0, 1.0, 0.2, 0.7)
-        case Quantile():
-            return Taste(loss.slope_bound, 1.0, 1.0, 1.0, 0.2, 0.7)
-    raise ValueError(f"algorithm='auto' has no settings for {type(loss).__name__}: give one of confide.algorithms")
+def choose(rounds: int | None = None, collusion: int | None = None, one_unit: bool = False) -> JointDescent:
+    """The method, whose noise and first round are still to be calibrated.
+
+    Where features have one unit, as scores in an orthonormal basis do, none is stretched: a function would carry much
+    noise where curves do not vary.
+    """
+    method = JointDescent(collusion=collusion, first="gradient" if one_unit else None)
+    return method if rounds is None else replace(method, rounds=rounds)
 
 
-def choose(public: Public, mu: float, rounds: int | None = None) -> CDPADMM:
-    """The method for this public problem and this Gaussian-DP budget; its noise is still to be calibrated."""
-    assert public.graph is not None and public.row_norm is not None
-    likes, K, n = taste(public.loss), public.count, int(public.sizes.sum())
-    longest = math.sqrt(public.row_norm**2 + public.intercept)
-    # travel, in steps of 1/curvature, after which the noise has moved a prediction by `wander`
-    travel = likes.wander * likes.curvature * n * mu / (2 * likes.slope * math.sqrt(K))
-    T = rounds if rounds is not None else min(max(round(travel / likes.gentle), FEWEST_ROUNDS), MOST_ROUNDS)
-    alpha = min(likes.brisk, travel / T) / (likes.curvature * longest**2)
-    h = 1 / (K * alpha)
-    return CDPADMM(
-        rounds=T, clip=likes.slope * longest, step=1 / ((1 - COUPLING) * h),
-        penalty=COUPLING * h / (2 * float(public.graph.degrees.mean())), proximal=True,
-        noise_decay=LAST_VARIANCE ** (1 / T),
-    )  # fmt: skip
+def why(method: JointDescent, public: Public, mu: float, one_unit: bool = False) -> str:
+    """What decided, in words; `method` is calibrated to μ."""
+    K, c = public.count, method.colluders(public)
+    loud, independent = math.sqrt(K / (K - c)), math.sqrt(K)
+    if K == 1:
+        noise = "one party holds all rows, so that sums carry a curator's noise"
+    elif c < K - 1:
+        noise = (
+            f"at most {c} of {K} parties collude, so that sums carry {loud:.3g} times a curator's noise; "
+            f"independent noise would be {independent:.3g} times"
+        )
+    else:
+        noise = f"no other party is trusted, so that sums carry {independent:.3g} times a curator's noise"
+    bought = ONE_UNIT if one_unit else BOUGHT[method.buys(public)].format(g=method.loudness(public, mu))
+    return f"{method.name} on private sums: {noise}; {bought}"

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from confide.algorithms.second_moment import SecondMoment, unpack
-from confide.estimators import engine
+from confide.algorithms import JointMoment, SecondMoment, SummedMethod
+from confide.errors import ConfideError, WrongType
+from confide.estimators import one_fit as engine
 from confide.estimators.base import Array
 from confide.estimators.regressors import PrivateQuantileRegressor, mixed
 from confide.network.graph import Graph
 from confide.problem.checks import whole
-from confide.problem.functional import Basis, Curves, orthonormal, rising, shortened, trapezoid
-from confide.problem.losses import Loss
+from confide.problem.functional import Basis, Curves, orthonormal, rising, trapezoid
+from confide.problem.linear import clipped
 from confide.problem.penalties import L1, L2, MCP, SCAD, Penalty
+from confide.problem.questions import unpack
 from confide.problem.shards import Shards
 
 BASES = ("cosine", "fourier", "bspline", "fpca")
@@ -50,17 +52,22 @@ class FunctionalQuantileRegressor(PrivateQuantileRegressor):
     penalty: str = "l2"
     l1_ratio: float = 0.5
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn from curves X; `groups` (n,) names the party that holds each curve."""
+    _one_unit: ClassVar[bool] = True
+
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from curves X; `groups` (n,) names the party that holds each curve, `sample_weight` (n,) weighs it."""
+        if self.scale is not None:
+            raise ConfideError(f"scale={self.scale!r}: curves have one unit, bound their length by row_norm")
         X, grid = unpacked(X, self.grid)
         X, y = self._table(X, y=y, y_numeric=True)
         self.grid_ = rising(grid, X.shape[1])
         if not (whole(self.n_basis) and self.n_basis >= 1):
-            raise ValueError(f"n_basis={self.n_basis}: must be a whole number of at least 1")
+            raise ConfideError(f"n_basis={self.n_basis}: must be a whole number of at least 1")
         self.basis_ = orthonormal(self._functions(X.shape[1]), self.grid_)
         self._curve_scores = trapezoid(self.grid_)[:, None] * self.basis_
         self._turn = np.eye(self.basis_.shape[1])
-        self._regress(self._scores(X), np.asarray(y, float), groups)
+        X, y, groups, share = self._hold_out(X, y, groups, sample_weight)
+        self._regress(self._scores(X), np.asarray(y, float), groups, share)
         self.coefficient_function_ = self.basis_ @ self.coef_
         return self
 
@@ -69,7 +76,7 @@ class FunctionalQuantileRegressor(PrivateQuantileRegressor):
         if callable(self.basis):
             return public_functions(self.basis, self.grid_)
         if self.basis not in BASES:
-            raise ValueError(f"basis={self.basis!r}: must be one of {', '.join(BASES)}, or a function of points")
+            raise ConfideError(f"basis={self.basis!r}: must be one of {', '.join(BASES)}, or a function of points")
         paid = self.basis == "fpca"
         count = min(max(SPLINES, 2 * int(self.n_basis)) if paid else int(self.n_basis), points)
         ends = (float(self.grid_[0]), float(self.grid_[-1]))
@@ -78,41 +85,51 @@ class FunctionalQuantileRegressor(PrivateQuantileRegressor):
         return Basis("bspline" if paid else self.basis, count, ends)(self.grid_)
 
     def _scores(self, X: Array) -> Array:
-        """What the model is linear in, in `fit` and in `predict`: scores shortened to row_norm *before* they are turned
-        to the leading directions, since the second moment was released of rows so shortened."""
-        return shortened(X @ self._curve_scores, self.row_norm) @ self._turn
+        """What the model is linear in, in `fit` and in `predict`: scores clipped to row_norm *before* they are turned
+        to the leading directions, since the second moment was released of rows so clipped."""
+        return clipped(X @ self._curve_scores, self._norm) @ self._turn
 
-    def _learn(self, parts: Sequence[tuple[Shards, Loss]], graph: Graph, penalty: Penalty) -> list[Array]:
+    def _learn(self, rows: Shards, graph: Graph | None) -> list[Array]:
         if callable(self.basis) or self.basis != "fpca":
-            return super()._learn(parts, graph, penalty)
-        ((shards, loss),) = parts
-        assert shards.row_norm is not None
-        count = min(int(self.n_basis), shards.features)
-        mu = engine.budget(self.epsilon, self.delta)
-        first = self._problem(shards, loss, penalty).public(graph)
+            return super()._learn(rows, graph)
+        whole_mu = engine.budget(self.epsilon, self.delta)
+        basket = self._basket(rows, graph, whole_mu)
+        mu = whole_mu * (1 - basket.price) ** 0.5
+        (problem,) = self._problems(rows)
+        norm, features = problem.shards.row_norm, problem.shards.features
+        assert norm is not None
+        count = min(int(self.n_basis), features)
+        first = problem.public(graph)
         later = replace(first, features=count)
-        moment = SecondMoment(norm=shards.row_norm)
-        moment = engine.calibrated(moment, first, mu * MOMENT_SHARE**0.5, self.epsilon, self.delta)
         method = self._method(later, mu * (1 - MOMENT_SHARE) ** 0.5)
-        seed = self._pay([(moment, first), (method, later)])
-        (sent,) = engine.rounds(self._problem(shards, loss, penalty), graph, moment, seed)
-        leading = np.linalg.eigh(unpack(sent[0], shards.features))[1][:, ::-1][:, :count]
+        shared = isinstance(method, SummedMethod)
+        moment: Any = JointMoment(norm=norm, collusion=method.collusion) if shared else SecondMoment(norm=norm)
+        moment = engine.calibrated(moment, first, mu * MOMENT_SHARE**0.5, self.epsilon, self.delta)
+        seed = self._pay([*basket.phases, (moment, first), (method, later)])
+        if basket.wishes:
+            self._buy(basket, seed)
+            (problem,) = self._problems(rows)
+        (sent,) = engine.rounds(problem, graph, moment, seed)
+        leading = np.linalg.eigh(unpack(sent[0], features))[1][:, ::-1][:, :count]
         self.basis_, self._turn = self.basis_ @ leading, leading
-        rows = shards.transform(leading).clip_rows(shards.row_norm)  # a turn lengthens nothing: this states the bound
-        return [self._run(self._problem(rows, loss, penalty), graph, method, seed)]
+        turned = problem.shards.transform(leading).clip_rows(norm)  # a turn lengthens nothing: this states the bound
+        return [self._run(self._problem(turned, problem.loss, problem.penalty), graph, method, seed)]
 
     def _table(self, X: Any, **options: Any) -> Any:
         return super()._table(X, **options, accept_sparse=False)
+
+    def _held_features(self, X: Any) -> Array:
+        return self._scores(X)
 
     def _features(self, X: Any) -> Array:
         X, grid = unpacked(X, None, self.grid_)
         X = self._table(X, reset=False)
         if grid is not None and not np.allclose(grid, self.grid_):
-            raise ValueError("curves on another grid than those learned from: resample them")
+            raise ConfideError("curves on another grid than those learned from: resample them")
         return self._scores(X)
 
-    def _penalty(self, unit: float) -> Penalty:
-        first, second, strength = self._scale, self._scale**2 * unit, self.penalty_strength
+    def _penalty(self, unit: float, strength: float) -> Penalty:
+        first, second = self._scale, self._scale**2 * unit
         match self.penalty:
             case "l2":
                 return L2(strength * second)
@@ -124,7 +141,10 @@ class FunctionalQuantileRegressor(PrivateQuantileRegressor):
                 return MCP(strength * first)
             case "scad":
                 return SCAD(strength * first)
-        raise ValueError(f"penalty={self.penalty!r}: must be one of {', '.join(PENALTIES)}")
+        raise ConfideError(f"penalty={self.penalty!r}: must be one of {', '.join(PENALTIES)}")
+
+    def save(self, path: str | Path) -> Path:
+        raise WrongType("curves: a model file holds a linear model of columns, save `run_` instead")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -139,7 +159,7 @@ def unpacked(X: Any, grid: Any, learned: Array | None = None) -> tuple[Any, Any]
     """
     if hasattr(X, "start_indices") and hasattr(X, "points"):
         if X.points.shape[-1] != 1 or X.values.shape[-1] != 1:
-            raise ValueError(SURFACES)
+            raise ConfideError(SURFACES)
         if grid is None and learned is None:
             low, high = X.domain_range[0]
             grid = np.linspace(low, high, POINTS)
@@ -150,7 +170,7 @@ def unpacked(X: Any, grid: Any, learned: Array | None = None) -> tuple[Any, Any]
     if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
         return X, grid
     if len(X.grid_points) != 1 or X.data_matrix.shape[-1] != 1:
-        raise ValueError(SURFACES)
+        raise ConfideError(SURFACES)
     return X.data_matrix[..., 0], X.grid_points[0] if grid is None else grid
 
 
@@ -158,5 +178,7 @@ def public_functions(basis: Any, grid: Array) -> Array:
     """A user's functions at the grid."""
     values = np.asarray(basis(grid), float)
     if values.ndim != 2 or len(values) != len(grid) or not 1 <= values.shape[1] <= len(grid):
-        raise ValueError(f"basis gives values of shape {values.shape}: must be (points, functions), {len(grid)} points")
+        raise ConfideError(
+            f"basis gives values of shape {values.shape}: must be (points, functions), {len(grid)} points"
+        )
     return values

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from confide.estimators.engine import FitPrivacy, as_zcdp
+from confide.estimators import one_fit as engine
 from confide.privacy import Event, Gaussian
-from confide.privacy.secure import charge
 from confide.problem.problem import Public
-from confide.run import Privacy, Run
-from confide.setting import Setting
-from confide.simulation import describe
+from confide.runs.driver import describe
+from confide.runs.paid import paid_evaluation
+from confide.runs.run import Privacy, Run
+from confide.runs.setting import Setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Paid:
 
     id: str
     phases: Sequence[tuple[Any, Public]]
-    spent: FitPrivacy  # with the guarantee of secure noise, also in a simulation
+    spent: engine.FitPrivacy  # with the guarantee of secure noise, also in a simulation
     seed: int | None
 
 
@@ -34,12 +34,9 @@ def record(model: Any) -> Run:
     charged: list[list[Event]] = []
     sent = 0
     for method, public in paid.phases:
-        widths = method.schedule(public).widths
-        for now, width in zip(method.events(public), widths, strict=True):
-            events.append(now)
-            charged.append(charge([now], int(width))[0] if paid.seed is None else [as_zcdp(e) for e in now])
-        links = 2 * public.count if method.topology == "all" else int(public.graph.degrees.sum()) if public.graph else 0
-        sent += int(8 * links * widths.sum())
+        events += method.events(public)
+        charged += method.charged(public)
+        sent += method.bytes_sent(public)
     method, public = paid.phases[-1]
     gaussian = any(isinstance(e, Gaussian) for one in events for e in one)
     single = len(paid.phases) == 1
@@ -56,6 +53,11 @@ def record(model: Any) -> Run:
         setting=setting(model, method.topology, public), public=("consensus", "moved"), delta=model.delta,
         not_covered=paid.spent.not_covered,
     )  # fmt: skip
+    if (found := getattr(model, "evaluation_", None)) is not None:
+        assert run.setting is not None
+        classes = run.setting.classes if found.confusion is not None else ()
+        run = replace(run, evaluation=paid_evaluation(found.found, found.rows, found.epsilon, found.delta,
+                                                      found.confusion, classes))  # fmt: skip
     return run if getattr(model, "basis_", None) is None else run.with_function(model.grid_, model.basis_)
 
 
@@ -77,7 +79,7 @@ def setting(model: Any, topology: str, public: Public) -> Setting:
         features = [f"basis {k}" for k in range(1, count + 1)]
     else:
         features = [str(name) for name in getattr(model, "feature_names_in_", known.features)]
-    known = replace(known, features=tuple(features), row_norm=float(model.row_norm), agents=tuple(model.party_names_))
+    known = replace(known, features=tuple(features), row_norm=model._norm, agents=tuple(model.party_names_))
     if not hasattr(model, "classes_"):
         return known
     outputs = int(model.party_coef_.shape[1])

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from confide.errors import ConfideError, MissingExtra
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -33,14 +35,14 @@ def draw(
         from matplotlib.collections import LineCollection
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("drawing needs matplotlib: pip install 'confide[plot]'") from None
+        raise MissingExtra("drawing needs matplotlib: pip install 'confide[plot]'") from None
     colour = None if values is None else np.asarray(values, dtype=np.float64)
     if colour is not None and (colour.shape != (graph.size,) or not np.isfinite(colour).all()):
-        raise ValueError(f"values must be {graph.size} finite numbers, one an agent, got {colour.shape}")
+        raise ConfideError(f"values of shape {colour.shape}: must be {graph.size} finite numbers, one per agent")
     if labels is not None and len(labels) != graph.size:
-        raise ValueError(f"labels must be {graph.size} strings, one per agent, got {len(labels)}")
+        raise ConfideError(f"{len(labels)} labels: must be {graph.size} strings, one per agent")
     if path is not None and Path(path).suffix.lower() not in FORMATS:
-        raise ValueError(f"a drawing is saved as {', '.join(FORMATS)}, got {str(path)!r}")
+        raise ConfideError(f"{str(path)!r}: a drawing is saved as {', '.join(FORMATS)}")
 
     if ax is None:
         ax = Figure(figsize=(5.6 if colour is None else 6.4, 5.4), layout="constrained").add_subplot()

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import boolean, float64, int32, int64, njit, types, void
+from numba import boolean, float64, int32, int64, types, void
 from numpy.typing import NDArray
 
 from confide import threads
+from confide.compiled import njit
+from confide.errors import ConfideError
 from confide.network.generators import real, whole
 from confide.network.graph import CSR, Graph
 
@@ -39,7 +41,7 @@ _INPUTS = (
 )
 
 
-@njit(void(*_INPUTS, int64, int64), cache=True, nogil=True)
+@njit(void(*_INPUTS, int64, int64), nogil=True)
 def _receive(
     indptr: Ints, indices: Ints, weights: Floats, messages: Floats, down: Mask, received: Floats, start: int, stop: int
 ) -> None:
@@ -59,7 +61,7 @@ def _receive(
                 own[p] += w * sent[p]
 
 
-@njit(void(_readonly(float64, 3), float64[:, :, ::1]), cache=True)
+@njit(void(_readonly(float64, 3), float64[:, :, ::1]))
 def _add_all(messages: Floats, received: Floats) -> None:
     seeds, agents, width = messages.shape
     for s in range(seeds):
@@ -81,11 +83,11 @@ def neighbour_sum(weights: CSR, messages: Floats, down: Mask | None = None) -> F
     messages = _checked(messages)
     seeds, agents, width = messages.shape
     if weights.format != "csr" or weights.shape != (agents, agents):
-        raise ValueError(f"weights must be csr, {agents} × {agents}, got {weights.format} {weights.shape}")
+        raise ConfideError(f"weights {weights.format} {weights.shape}: must be csr, {agents} × {agents}")
     mask = NONE_DOWN if down is None else np.ascontiguousarray(down)
     if down is not None and (mask.shape != (seeds, weights.nnz) or mask.dtype != np.bool_):
-        raise ValueError(
-            f"down must be a boolean array of shape {(seeds, weights.nnz)}, got {mask.dtype} of shape {mask.shape}"
+        raise ConfideError(
+            f"down: {mask.dtype} of shape {mask.shape}: must be a boolean array of shape {(seeds, weights.nnz)}"
         )
     received = np.empty(messages.shape)
     inputs = (
@@ -112,7 +114,7 @@ def all_sum(messages: Floats) -> Floats:
 def _checked(messages: Floats) -> Floats:
     messages = np.ascontiguousarray(messages, dtype=np.float64)
     if messages.ndim != 3:
-        raise ValueError(f"messages must have shape (seeds, agents, width), got {messages.shape}")
+        raise ConfideError(f"messages of shape {messages.shape}: must have shape (seeds, agents, width)")
     return messages
 
 
@@ -136,21 +138,25 @@ class Links:
     ) -> None:
         self.graph, self.drop, self._uniform = graph, real("drop", drop, 1.0), uniform
         if self.drop and uniform is None:
-            raise ValueError(f"drop={drop:g} needs a source of draws, uniform(seeds, round, edges), got None")
+            raise ConfideError(
+                f"drop={drop:g} with uniform=None: needs a source of draws, uniform(seeds, round, edges)"
+            )
         if graphs is not None and Graph.union(graphs) != graph:
-            raise ValueError(f"graph must be the union of graphs, {Graph.union(graphs)}, got {graph}")
+            raise ConfideError(f"graph {graph}: must be the union of graphs, {Graph.union(graphs)}")
         links = _codes(graph.edges, graph.size)  # sorted, as the edges are
         self._absent = [~np.isin(links, _codes(g.edges, graph.size)) for g in graphs or [graph]]  # each (E,)
         # (stored entries,): the number of the link; a diagonal entry has number E, a link that never fails.
         matrix = graph.adjacency if weights is None else weights
         if matrix.shape != (graph.size, graph.size):
-            raise ValueError(f"weights must be {graph.size} × {graph.size}, as the graph, got {matrix.shape}")
+            raise ConfideError(f"weights of shape {matrix.shape}: must be {graph.size} × {graph.size}, as the graph")
         ends = np.column_stack([np.repeat(np.arange(graph.size), np.diff(matrix.indptr)), matrix.indices])
         codes = _codes(np.sort(ends, axis=1), graph.size)
         self._link = np.searchsorted(links, codes)
         own = ends[:, 0] == ends[:, 1]
         if not np.isin(codes[~own], links).all():
-            raise ValueError(f"weights must be zero outside the links of {graph}, got an entry elsewhere")
+            raise ConfideError(
+                f"weights with an entry where there is no link: must be zero outside the links of {graph}"
+            )
         self._link[own] = len(links)
 
     def down(self, t: int, seeds: Sequence[int] | NDArray[np.int64]) -> Mask | None:

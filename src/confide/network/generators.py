@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import ConfideError
+
 Ints = NDArray[np.int64]
 TRIES = 200  # draws before a random graph counts as too sparse to connect
 
@@ -45,7 +47,7 @@ def random(n: int, edges: int, seed: int) -> Ints:
 
     most = pairs(n)
     if not n - 1 <= whole("edges", edges, 0) <= most:
-        raise ValueError(f"edges must be from {n - 1} (a tree) to {most} for {n} agents, got {edges}")
+        raise ConfideError(f"edges={edges}: must be from {n - 1} (a tree) to {most} for {n} agents")
     rng = np.random.default_rng(whole("seed", seed, 0))
     tree = links(nx.from_prufer_sequence(rng.integers(n, size=n - 2).tolist()).edges())
     # At most n - 1 of `edges` different pairs lie in the tree, so the others are enough.
@@ -81,7 +83,7 @@ def small_world(n: int, neighbours: int, rewire: float, seed: int) -> Ints:
 
     # networkx takes an odd number and silently uses one less.
     if not 2 <= whole("neighbours", neighbours, 0) < parties(n) or neighbours % 2:
-        raise ValueError(f"neighbours must be even, at least 2 and below the {n} agents, got {neighbours}")
+        raise ConfideError(f"neighbours={neighbours}: must be even, at least 2 and below the {n} agents")
     rewire = real("rewire", rewire, 1.0)
     return connected(
         n,
@@ -98,7 +100,7 @@ def connected(n: int, draw: Callable[[np.random.Generator], Ints], seed: int, tr
         edges = draw(rng)
         if len(edges) >= n - 1 and components(n, edges).max() == 0:
             return edges.astype(np.int64)
-    raise ValueError(f"{trouble}: none of {TRIES} random graphs on {n} agents was connected")
+    raise ConfideError(f"{trouble}: none of {TRIES} random graphs on {n} agents was connected")
 
 
 def components(n: int, edges: Ints) -> NDArray[np.int32]:
@@ -135,7 +137,7 @@ def links(edges: Iterable[Any]) -> Ints:
     if array.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"edges must be pairs of whole numbers (i, j), got {shown}")
+        raise ConfideError(f"edges={shown}: must be pairs of whole numbers (i, j)")
     return array.astype(np.int64)
 
 
@@ -145,20 +147,20 @@ def whole(what: str, value: Any, least: int) -> int:
     except TypeError:
         number = least - 1
     if number < least or isinstance(value, bool):
-        raise ValueError(f"{what} must be a whole number of at least {least}, got {value!r}")
+        raise ConfideError(f"{what}={value!r}: must be a whole number of at least {least}")
     return number
 
 
 def real(what: str, value: Any, most: float) -> float:
     number = float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
     if not 0 <= number <= most:
-        raise ValueError(f"{what} must be a number from 0 to {most:g}, got {value!r}")
+        raise ConfideError(f"{what}={value!r}: must be a number from 0 to {most:g}")
     return number
 
 
 def parties(n: Any) -> int:
     if whole("the number of parties", n, 0) < 2:
-        raise ValueError(f"a network needs at least 2 parties, got {n}")
+        raise ConfideError(f"{n} {'party' if n == 1 else 'parties'}: a network needs at least 2")
     return operator.index(n)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from confide.errors import ConfideError
 from confide.network import generators
 from confide.network.generators import Ints, few, parts
 
@@ -27,7 +28,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """A connected undirected graph. A link listed twice, or in both directions, is one link."""
+    """A connected undirected graph. A link listed twice, or in both directions, is one link.
+
+    size     agents, at least 2, numbered from 0
+    edges    (E, 2) pairs of agents, no agent linked to itself
+    names    of the agents, all different; None where numbers do
+    """
 
     size: int
     edges: Ints  # (E, 2): i < j in each row, rows sorted, read-only
@@ -39,18 +45,18 @@ class Graph:
         if names is not None and not (
             len(names) == len(set(names)) == size and all(isinstance(name, str) and name for name in names)
         ):
-            raise ValueError(f"names must be {size} different non-empty strings, got {few(names)}")
+            raise ConfideError(f"names={few(names)}: must be {size} different non-empty strings")
         for i, j in edges[((edges < 0) | (edges >= size)).any(axis=1)][:1]:
-            raise ValueError(f"link ({i}, {j}) is out of range: the agents are 0 to {size - 1}")
+            raise ConfideError(f"link ({i}, {j}) is out of range: the agents are 0 to {size - 1}")
         for i, j in edges[edges[:, 0] == edges[:, 1]][:1]:
-            raise ValueError(f"link ({i}, {j}) is a self loop: a link joins two different agents")
+            raise ConfideError(f"link ({i}, {j}) is a self loop: a link joins two different agents")
         edges = np.unique(np.sort(edges, axis=1), axis=0)
         edges.setflags(write=False)
         if size > 1_000_000 and len(edges) < size - 1:  # a mistyped agent must not cost gigabytes
-            raise ValueError(f"the graph is disconnected: {len(edges)} links cannot join {size} agents")
+            raise ConfideError(f"the graph is disconnected: {len(edges)} links cannot join {size} agents")
         if (component := generators.components(size, edges)).any():
             agents = names or range(size)
-            raise ValueError(f"the graph is disconnected: {parts(component, agents)}; all must be joined")
+            raise ConfideError(f"the graph is disconnected: {parts(component, agents)}; all must be joined")
         for field, value in (("size", size), ("edges", edges), ("names", names)):
             object.__setattr__(self, field, value)
 
@@ -70,7 +76,7 @@ class Graph:
     def from_networkx(cls, graph: Any) -> Graph:
         """Nodes 0, ..., n - 1 keep their numbers; others become agents in node order, named str(node)."""
         if not hasattr(graph, "is_directed") or graph.is_directed():
-            raise ValueError(f"from_networkx takes an undirected networkx graph, got {type(graph).__name__}")
+            raise ConfideError(f"{type(graph).__name__}: from_networkx takes an undirected networkx graph")
         nodes = list(graph.nodes)
         numbered = set(nodes) == set(range(len(nodes)))
         agent = {node: node if numbered else k for k, node in enumerate(nodes)}
@@ -128,14 +134,14 @@ class Graph:
         """The links of all the graphs, which must have the same agents."""
         graphs = list(graphs)
         if len({(g.size, g.names) for g in graphs}) != 1:
-            raise ValueError(f"union takes one or more graphs on the same agents, got {few(graphs)}")
+            raise ConfideError(f"union of {few(graphs)}: must be one or more graphs on the same agents")
         return cls(graphs[0].size, np.vstack([g.edges for g in graphs]), graphs[0].names)
 
     def relabel(self, permutation: ArrayLike) -> Graph:
         """Agent k becomes agent permutation[k] and takes its name along."""
         new = np.asarray(permutation)
         if new.shape != (self.size,) or not np.array_equal(np.sort(new), np.arange(self.size)):
-            raise ValueError(f"permutation must hold 0 to {self.size - 1} once each, got {few(new.tolist())}")
+            raise ConfideError(f"permutation={few(new.tolist())}: must hold 0 to {self.size - 1} once each")
         names = None if self.names is None else tuple(self.names[k] for k in np.argsort(new))
         return Graph(self.size, new[self.edges], names)
 
@@ -212,8 +218,8 @@ class Graph:
         return self._agent(j) in self.neighbours(i)
 
     def _agent(self, k: int) -> int:
-        if generators.whole("an agent", k, 0) >= self.size:
-            raise ValueError(f"there is no agent {k}: the agents are 0 to {self.size - 1}")
+        if generators.whole("agent", k, 0) >= self.size:
+            raise ConfideError(f"there is no agent {k}: the agents are 0 to {self.size - 1}")
         return k
 
     def to_networkx(self) -> Any:

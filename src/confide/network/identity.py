@@ -11,8 +11,8 @@ import base64
 import binascii
 import datetime
 import hashlib
-import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +24,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from confide.errors import ConfideError
+from confide.files import OWNER_ONLY, write_whole
+
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # one DNS label
 YEARS = 10
+SOON_DAYS = 30  # before its end a certificate is spoken of
 SIGNATURE = 64  # bytes: r and s of P-256
-LABEL = b"confide message\0"  # what this key signs is a message, never a handshake
+# What this key signs is one of these, never a handshake; none begins another, so that nothing passes for two of them.
+LABEL, KEY_LABEL, LIST_LABEL = b"confide message\0", b"confide run key\0", b"confide key list\0"
+AGREEMENT_LABEL, AMENDMENT_LABEL = b"confide agreement\0", b"confide amendment\0"
 _ECDSA = ec.ECDSA(utils.Prehashed(hashes.SHA256()))
+BY_RELAY = "relay"  # the address of who takes no connections: its neighbours find it at the federation's relay
 KEY, CERTIFICATE, CARD = "key.pem", "certificate.pem", "card.toml"
 
 
@@ -45,19 +52,19 @@ class Card:
         check_address(self.address)
         found = self._parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         if found.get_values_for_type(x509.DNSName) != [self.name]:
-            raise ValueError(f"the certificate of {self.name!r} names another node: ask for its card again")
+            raise ConfideError(f"the certificate of {self.name!r} names another node: ask for its card again")
 
     @classmethod
     def from_text(cls, name: Any, address: Any, fingerprint: Any, certificate: Any) -> Card:
         """As a card or a federation writes it; the fingerprint, which people compare, must be the certificate's."""
         if not all(isinstance(v, str) for v in (name, address, fingerprint, certificate)):
-            raise ValueError(f"card of {name!r}: name, address, fingerprint and certificate must be texts")
+            raise ConfideError(f"card of {name!r}: name, address, fingerprint and certificate must be texts")
         try:
             card = cls(name, address, base64.b64decode(certificate, validate=True))
         except (binascii.Error, x509.ExtensionNotFound, TypeError):
-            raise ValueError(f"card of {name!r}: its certificate is damaged") from None
+            raise ConfideError(f"card of {name!r}: its certificate is damaged") from None
         if card.fingerprint != fingerprint:
-            raise ValueError(f"card of {name!r}: fingerprint {fingerprint} is not that of its certificate")
+            raise ConfideError(f"card of {name!r}: fingerprint {fingerprint} is not that of its certificate")
         return card
 
     def to_json(self) -> dict[str, str]:
@@ -84,23 +91,46 @@ class Card:
         try:
             return x509.load_der_x509_certificate(self.certificate)
         except ValueError:
-            raise ValueError(f"card of {self.name!r}: its certificate is damaged") from None
+            raise ConfideError(f"card of {self.name!r}: its certificate is damaged") from None
+
+    @property
+    def valid_from(self) -> datetime.datetime:
+        return self._parsed.not_valid_before_utc
+
+    @property
+    def valid_until(self) -> datetime.datetime:
+        return self._parsed.not_valid_after_utc
+
+    def check_valid(self) -> str:
+        """Raises on a certificate that TLS would refuse today; a word on one that it soon will, or nothing."""
+        now = datetime.datetime.now(datetime.UTC)
+        if now < self.valid_from:
+            raise ConfideError(
+                f"the certificate of {self.name} is valid from {self.valid_from:%Y-%m-%d} only: is the clock right?"
+            )
+        if now > self.valid_until:
+            raise ConfideError(
+                f"the certificate of {self.name} expired on {self.valid_until:%Y-%m-%d}: it needs a new identity, by "
+                "`confide node init`, and a federation with its new card"
+            )
+        left = (self.valid_until - now).days
+        return f"the certificate of {self.name} expires on {self.valid_until:%Y-%m-%d}" if left < SOON_DAYS else ""
 
     @cached_property
     def _key(self) -> ec.EllipticCurvePublicKey:
         key = self._parsed.public_key()
         if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
-            raise ValueError(f"card of {self.name!r}: its key must be of the curve P-256")
+            raise ConfideError(f"card of {self.name!r}: its key must be of the curve P-256")
         return key
 
-    def verify(self, signature: bytes, data: bytes | memoryview) -> bool:
-        """Whether this node signed `data`."""
+    def verify(self, signature: bytes, data: bytes | memoryview, label: bytes = LABEL) -> bool:
+        """Whether this node signed `data` under this label."""
         if len(signature) != SIGNATURE:
             return False
         half = SIGNATURE // 2
         r, s = int.from_bytes(signature[:half]), int.from_bytes(signature[half:])
         try:
-            self._key.verify(utils.encode_dss_signature(r, s), _labelled(data), _ECDSA)
+            self._key.verify(utils.encode_dss_signature(r, s), _labelled(data, label), _ECDSA)
         except InvalidSignature:
             return False
         return True
@@ -108,63 +138,84 @@ class Card:
 
 @dataclass(frozen=True)
 class Identity:
-    """A card with the key that proves it."""
+    """A card with the key that proves it; without one it signs nothing."""
 
     card: Card
-    key: ec.EllipticCurvePrivateKey
+    key: ec.EllipticCurvePrivateKey | None
 
     @classmethod
-    def create(cls, home: Path, name: str, address: str) -> Identity:
+    def create(cls, home: Path, name: str, address: str, passphrase: bytes | None = None) -> Identity:
         """A new key and certificate in the folder `home`; an identity that is there is never overwritten."""
+        out = cls.make(name, address)
+        out.save(home, passphrase)
+        return out
+
+    @classmethod
+    def make(cls, name: str, address: str) -> Identity:
+        """In memory alone."""
         check_name(name)
         check_address(address)
-        home.mkdir(parents=True, exist_ok=True)
         key = ec.generate_private_key(ec.SECP256R1())
-        secret = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        certificate = self_signed(key, name)
-        card = Card(name, address, certificate.public_bytes(serialization.Encoding.DER))
+        return cls(Card(name, address, self_signed(key, name).public_bytes(serialization.Encoding.DER)), key)
+
+    def save(self, home: Path, passphrase: bytes | None = None) -> None:
+        """Into a folder that holds none; with a passphrase the key is encrypted (PKCS#8, as OpenSSL does it)."""
+        if passphrase == b"":
+            raise ConfideError("an empty passphrase: must have a character or more, or be left out")
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            _write(home / KEY, secret, 0o600)
+            write_whole(home / KEY, self._pem(passphrase), OWNER_ONLY, new=True)
         except FileExistsError:
-            raise ValueError(f"{home} holds an identity already: choose another --home, or remove it") from None
-        _write(home / CERTIFICATE, card.pem, 0o644)
-        text = "".join(f'{field} = "{value}"\n' for field, value in card.to_json().items())
-        _write(home / CARD, text.encode(), 0o644)
-        return cls(card, key)
+            raise ConfideError(f"{home} holds an identity already: choose another --home, or remove it") from None
+        write_whole(home / CERTIFICATE, self.card.pem, 0o644, new=True)
+        text = "".join(f'{field} = "{value}"\n' for field, value in self.card.to_json().items())
+        write_whole(home / CARD, text.encode(), 0o644, new=True)
 
     @classmethod
-    def load(cls, home: Path) -> Identity:
-        """The identity in `home`; a key that others can read is refused."""
+    def load(cls, home: Path, passphrase: Callable[[Path], bytes] | None = None) -> Identity:
+        """The identity in `home`; a key that others can read is refused. `passphrase` is asked if it is encrypted."""
         if not (home / KEY).exists():
-            raise ValueError(f"{home} holds no node: `confide node init` makes one")
+            raise ConfideError(f"{home} holds no node: `confide node init` makes one")
         if (home / KEY).stat().st_mode & 0o077:
-            raise ValueError(f"{home / KEY}: others can read the key; chmod 600 it, or make a new identity")
+            raise ConfideError(f"{home / KEY}: others can read the key; chmod 600 it, or make a new identity")
         card = load_card(home / CARD)
+        pem = (home / KEY).read_bytes()
+        locked = pem.startswith(b"-----BEGIN ENCRYPTED")
+        if locked and passphrase is None:
+            raise ConfideError(f"{home / KEY}: encrypted, and no passphrase is given")
         try:
-            key = serialization.load_pem_private_key((home / KEY).read_bytes(), None)
+            key = serialization.load_pem_private_key(pem, passphrase(home / KEY) if locked and passphrase else None)
         except (ValueError, TypeError):
-            raise ValueError(f"{home / KEY}: not a private key, or damaged") from None
+            why = "not its passphrase, or damaged" if locked else "not a private key, or damaged"
+            raise ConfideError(f"{home / KEY}: {why}") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != card._key:
-            raise ValueError(f"{home / KEY} is not the key of the card beside it")
+            raise ConfideError(f"{home / KEY} is not the key of the card beside it")
         return cls(card, key)
 
     @property
     def secret(self) -> bytes:
         """The key as TLS takes it."""
-        return self.key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        return self._pem(None)
 
-    def sign(self, data: bytes) -> bytes:
-        r, s = utils.decode_dss_signature(self.key.sign(_labelled(data), _ECDSA))
+    def _pem(self, passphrase: bytes | None) -> bytes:
+        plain = serialization.NoEncryption()
+        how = plain if passphrase is None else serialization.BestAvailableEncryption(passphrase)
+        return self._held.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, how)
+
+    @property
+    def _held(self) -> ec.EllipticCurvePrivateKey:
+        if self.key is None:
+            raise ConfideError(f"the key of {self.card.name} is not here")
+        return self.key
+
+    def sign(self, data: bytes, label: bytes = LABEL) -> bytes:
+        r, s = utils.decode_dss_signature(self._held.sign(_labelled(data, label), _ECDSA))
         return r.to_bytes(SIGNATURE // 2) + s.to_bytes(SIGNATURE // 2)
 
 
-def _labelled(data: bytes | memoryview) -> bytes:
+def _labelled(data: bytes | memoryview, label: bytes) -> bytes:
     """SHA-256 of the label and the data, of which no copy is made."""
-    digest = hashlib.sha256(LABEL)
+    digest = hashlib.sha256(label)
     digest.update(data)
     return digest.digest()
 
@@ -195,27 +246,24 @@ def load_card(path: Path) -> Card:
 
     try:
         fields = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise ValueError(f"{path}: not a card, or damaged") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        raise ConfideError(f"{path}: not a card, or damaged") from None
     if set(fields) != {"name", "address", "fingerprint", "certificate"}:
-        raise ValueError(f"{path}: a card has name, address, fingerprint and certificate, got {', '.join(fields)}")
+        raise ConfideError(
+            f"{path}: has {', '.join(fields) or 'nothing'}: a card has name, address, fingerprint and certificate"
+        )
     return Card.from_text(**fields)
 
 
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise ValueError(f"name {name!r}: must be 1 to 63 of a-z, 0-9 and -, and begin and end without -")
+        raise ConfideError(f"name {name!r}: must be 1 to 63 of a-z, 0-9 and -, and begin and end without -")
 
 
 def check_address(address: str) -> None:
+    if address == BY_RELAY:
+        return
     host, colon, port = address.rpartition(":")
     if not (colon and re.fullmatch(r"[A-Za-z0-9.\-]+|\[[0-9a-fA-F:]+\]", host)
             and port.isascii() and port.isdigit() and 0 < int(port) < 65536):  # fmt: skip
-        raise ValueError(f"address {address!r}: must be host:port, such as node.example.org:7000")
-
-
-def _write(path: Path, data: bytes, mode: int) -> None:
-    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        raise ConfideError(f"address {address!r}: must be host:port, such as node.example.org:7000")

@@ -10,68 +10,77 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
+import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from confide.errors import ConfideError
+from confide.network import wire
+from confide.network.dialling import Ways
+from confide.network.door import raise_descriptors
 from confide.network.identity import Identity
 from confide.network.peer import Link, Server
+from confide.node.agreement import Papers
+from confide.node.caps import promise
+from confide.node.codes import Code, Untrusted, code_of
+from confide.node.courier import Courier
+from confide.node.evidence import Evidence
 from confide.node.federation import Federation
-from confide.node.inbox import Inbox, Silent, silent
+from confide.node.inbox import Inbox, Silent, Unsigned
 from confide.node.journal import Journal
-from confide.node.member import Frames, Member, Relay, Trainer
+from confide.node.keys import Keys, Passphrase, ask, own_frame
+from confide.node.listening import listen
+from confide.node.member import Frames, Hub, Member, Trainer
 from confide.node.purse import Purse
+from confide.node.status import FEDERATION, STATUS, Status, read_status, replace_file, run_folder
+from confide.node.summer import Disagreement, Summer
+from confide.node.witness import Contradiction
 from confide.privacy import Label
 
+__all__ = ["FEDERATION", "STATUS", "Daemon", "Status", "read_status", "replace_file", "run", "run_folder"]
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
 SHORT_SECONDS = 0.02
-STATUS, FEDERATION = "status.json", "federation.toml"
-
-
-@dataclass
-class Status:
-    """What a node shows of itself: public values, and its own spend."""
-
-    node: str
-    federation: str
-    run: str
-    method: str
-    guarantee: str
-    rounds: int
-    state: str = "starting"  # then greeting, training, serving; at last finished, stopped or failed
-    round: int = 0
-    reason: str = ""
-    neighbours: dict[str, dict[str, Any]] = field(default_factory=dict)
-    spent_epsilon: float | None = None
-    consensus_distance: float | None = None
-    pid: int = field(default_factory=os.getpid)
-    updated: float = 0.0
+WARN_SECONDS = 30.0
+LOG = logging.getLogger("confide.node")
+AMENDED = "amended"  # the state of a daemon that another one follows, which holds to the amendment
 
 
 class Daemon:
-    """One member of a federation in the folder `home`. `show(status)` is called twice a second."""
+    """One member of a federation in the folder `home`. `show(status)` is called twice a second.
+
+    Without `papers` nobody's signature is waited for.
+    """
 
     def __init__(self, home: Path, federation: Federation, identity: Identity, member: Member, journal: Journal,
-                 listen: str | None = None, show: Callable[[Status], None] = lambda status: None) -> None:  # fmt: skip
+                 listen: str | None = None, show: Callable[[Status], None] = lambda status: None,
+                 proxy: str | None = None, papers: Papers | None = None,
+                 keys: Mapping[bytes, Identity] | None = None) -> None:  # fmt: skip
         self.folder, self.federation, self.member, self.show = run_folder(home, federation), federation, member, show
-        run, mine = federation.digest, identity.card.digest
+        run = federation.digest
         self.address = listen or identity.card.address
-        self.server = Server(
-            identity, member.neighbours, run, member.rounds, lambda t: journal.frame(mine, t), self._last_of
-        )
-        widest = max(member.width(t) for t in range(1, member.rounds + 1))
-        self.links = {name: Link(identity, card, run, widest) for name, card in member.neighbours.items()}
+        self.server = Server(identity, member.neighbours, run, member.last, member.frame, self._last_of, member.ahead)
+        self._ways = Ways(identity, run, federation.relay, proxy)
+        self.links = {
+            name: Link(identity, card, run, member.longest(), self._ways) for name, card in member.neighbours.items()
+        }
+        self._evidence, self._unwritten = Evidence(self.folder), False
+        for name, link in self.links.items():
+            link.accuse = partial(self._evidence.frame, name)
+            link.alarmed = self._alarmed
+            link.own = partial(own_frame, federation, identity.card.name)
+        self.courier = Courier(papers, federation, identity, member.neighbours, keys) if papers is not None else None
         self._digests = {name: card.digest for name, card in member.neighbours.items()}
         self._came: dict[str, bytes] = {}  # the last frame of each neighbour, in the journal or about to be
         self._journal, self._took = journal, SHORT_SECONDS  # how long the last round took: at first, long
         self.status = Status(
             identity.card.name, federation.name, run.hex()[:16], federation.algorithm.name, str(federation.guarantee),
-            member.rounds, round=member.t,
+            member.rounds, round=member.t, promise=promise(federation),
         )  # fmt: skip
 
     async def run(self) -> Status:
@@ -88,21 +97,31 @@ class Daemon:
             loop.add_signal_handler(which, stop, which)
         watch = asyncio.create_task(self._watch())
         try:
-            await self._serve()
-            self.status.state = "finished"
-            self.member.end()
+            self.status.state = await self._until_amended()
+            if self.status.state == "finished":
+                self.member.end()
         except Silent as error:
-            self.status.state, self.status.reason = "stopped", str(error)
+            self.status.state, self.status.reason = "stopped", f"{self._troubled(error)}: {self.member.silenced}"
+            self.status.code = Code.TIMEOUT
+            self.member.end()
+        except (Contradiction, Disagreement) as error:
+            kept = self._evidence.contradiction(error.party, error.round, error.evidence())
+            self.status.state, self.status.reason = "stopped", f"{error}; the evidence is in {kept}"
+            self.status.code = Code.MISBEHAVIOUR
+            await self._warn(error)
             self.member.end()
         except asyncio.CancelledError:
             if not heard:
                 raise
             self.status.state, self.status.reason = "stopped", f"{heard[0].name}; run again to resume"
+            self.status.code = 128 + heard[0]
         except BaseException as error:
-            self.status.state, self.status.reason = "failed", str(error)
+            self.status.state, self.status.reason, self.status.code = "failed", str(error), code_of(error)
             raise
         finally:
             watch.cancel()
+            if self.courier is not None:
+                await self.courier.stop()
             for which in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(which)
             self._report(self.member.spent())
@@ -114,17 +133,44 @@ class Daemon:
 
     async def _serve(self) -> None:
         await self._work(self.member.open)
-        await self.server.start(self.address)
-        self.server.publish(self.member.sent)
-        if self.member.t < self.member.rounds:
+        self.status.notice = self.member.notice
+        await self.server.start(self.address, self._ways)
+        self.server.publish(self.member.latest)
+        if self.courier is not None:
+            self.courier.start(self.server, self._ways)
+        if not self.member.done:
             self.status.state = "greeting"
             await self._all(self._greet)  # before a row is read
+            await self._agree()
             self.status.state = "training"
             await self._work(self.member.begin)
-            self.server.publish(self.member.sent)
-            await self._train()
+            self.status.notice = self.member.notice
+            self.server.publish(self.member.latest)
+            if isinstance(self.member, Summer):
+                await listen(self.member, self.links, self.federation.timeout, self._hear)
+            else:
+                assert isinstance(self.member, Trainer | Hub)
+                await self._train(self.member)
         self.status.state = "serving"
         await self._part()
+
+    async def _until_amended(self) -> str:
+        """Serve to the end, or to an amendment; which of them it was."""
+        if self.courier is None:
+            await self._serve()
+            return "finished"
+        return AMENDED if await self.courier.amended_while(self._serve()) else "finished"
+
+    async def _agree(self) -> None:
+        """Wait for everyone's signature, for as long as for an answer."""
+        if self.courier is None or not self.courier.papers.unsigned():
+            return
+        self.status.state = "agreeing"
+        try:
+            async with asyncio.timeout(self.federation.timeout):
+                await self.courier.agreed()
+        except TimeoutError:
+            raise Unsigned(self.courier.papers.unsigned(), self.federation.timeout) from None
 
     async def _work(self, job: Callable[..., None], *args: Any) -> None:
         """In a thread, so that neighbours are served meanwhile, unless the last took less than starting one would.
@@ -149,56 +195,82 @@ class Daemon:
             raise
 
     async def _greet(self, name: str) -> None:
-        theirs, shown = await self.links[name].hello()
-        if theirs != self.federation.digest:
-            raise ValueError(
-                f"{name} holds another federation, {theirs.hex()[:16]}, and this node {self.status.run}: "
-                "compare the files; no row was read"
-            )
-        if shown > self.member.sent:
-            raise ValueError(
-                f"{name} has round {shown} of this node with its signature, and the journal here ends at round "
-                f"{self.member.sent}: an old copy would release other noise for the same rounds; "
+        shown = await self.links[name].hello()
+        if shown > self.member.latest:
+            await self._work(self.member.admit, shown)
+            ends = (shown, self.member.latest)
+            there, here = map(wire.round_in, ends) if isinstance(self.member, Summer) else ends
+            raise ConfideError(
+                f"{name} has round {there} of this node with its signature, and the journal here ends at round "
+                f"{here}: an old copy would release other noise for the same rounds; "
                 "restore the newest, or begin another run"
             )
+
+    def _alarmed(self, alarm: bytes) -> None:
+        raise self.member.believe(alarm)
+
+    def _troubled(self, error: Silent) -> str:
+        """What is known of those who did not answer."""
+        known = {name: link.misbehaved or link.trouble for name, link in self.links.items() if name in error.names}
+        said = "; ".join(f"{name} {words}" for name, words in known.items() if words)
+        return f"{error} ({said})" if said else str(error)
+
+    async def _warn(self, error: Contradiction | Disagreement) -> None:
+        """Show the neighbours what ends the run, for as long as one of them may still ask, but not for ever."""
+        if not error.alarm:
+            return
+        self.server.warn(error.alarm)
+        end = time.monotonic() + min(self.federation.timeout, WARN_SECONDS)
+        while time.monotonic() < end and not self.server.alarmed.issuperset(self.links):
+            await asyncio.sleep(0.02)
 
     def _last_of(self, name: str) -> bytes:
         digest = self._digests[name]
         return self._came.get(name) or self._journal.get(digest, self._journal.last(digest)) or b""
 
-    async def _train(self) -> None:
+    async def _hear(self, name: str, frame: bytes) -> None:
+        """One frame of a private sum."""
+        assert isinstance(self.member, Summer)
+        self._came[name] = frame
+        await self._work(self.member.hear, name, frame)
+        self.server.publish(self.member.latest)
+
+    async def _train(self, member: Trainer | Hub) -> None:
         inbox = Inbox(self.links)
         pulls = [asyncio.create_task(self._pull(name, inbox)) for name in self.links]
         try:
-            while self.member.t < self.member.rounds:
+            while member.t < member.rounds:
                 frames: Frames = await inbox.round(self.federation.timeout)
-                await self._work(self.member.step, frames)
-                self.server.publish(self.member.sent)
+                await self._work(member.step, frames)
+                self.server.publish(member.latest)
         finally:
             for pull in pulls:
                 pull.cancel()
 
     async def _pull(self, name: str, inbox: Inbox) -> None:
         """Ask a neighbour for one round after the other, each as soon as the last has come."""
-        for t in range(self.member.t + 1, self.member.rounds + 1):
-            frame = self._journal.get(self._digests[name], t)
-            if frame is None:
-                frame = await self.links[name].fetch(t, self.member.width(t))
-            self._came[name] = frame
-            await inbox.put(name, frame)
+        try:
+            for t in range(self.member.t + 1, self.member.rounds + 1):
+                frame = self._journal.get(self._digests[name], t)
+                if frame is None:
+                    frame = await self.links[name].fetch(t, partial(self.member.check, name, t))
+                self._came[name] = frame
+                await inbox.put(name, frame)
+        except Exception as error:  # a mistake of ours among them: it must not look like silence
+            inbox.fail(error)
 
     async def _part(self) -> None:
         """Leave only when every neighbour has our last round, and knows that we have theirs."""
 
         async def thanked(name: str) -> None:
-            await self.links[name].finish(self.member.rounds)
+            await self.links[name].finish(self.member.last)
             while name not in self.server.finished:
                 await asyncio.sleep(0.02)
 
         try:
             await self._all(thanked)
         except Silent as error:  # no failure: our run is complete
-            self.status.reason = f"{error}, should they still need the last round"
+            self.status.reason = f"{self._troubled(error)}, should they still need the last round"
 
     async def _all(self, ask: Callable[[str], Awaitable[T]]) -> list[T]:
         """One answer of each neighbour, all within the timeout."""
@@ -209,7 +281,7 @@ class Daemon:
             for task in done:
                 task.result()
             if waiting:
-                raise silent([name for name, task in tasks.items() if task in waiting], self.federation.timeout)
+                raise Silent([name for name, task in tasks.items() if task in waiting], self.federation.timeout)
             return [task.result() for task in tasks.values()]
         finally:
             for task in tasks.values():
@@ -221,71 +293,108 @@ class Daemon:
             await asyncio.sleep(WATCH_SECONDS)
 
     def _report(self, spent: float | None) -> None:
+        """Write down and show how things are. A disk that is full is tried again: what is known is never lost by it."""
         s = self.status
         s.round, s.spent_epsilon, s.consensus_distance = self.member.t, spent, self.member.distance
+        s.left_epsilon, s.spent_few = self.member.left, self.member.few
         if s.state != "finished":  # then they leave, one by one
-            s.neighbours = {name: {"up": link.up, "trouble": link.trouble} for name, link in self.links.items()}
+            s.neighbours = {
+                name: {"up": link.up, "trouble": link.trouble, "misbehaved": link.misbehaved, "way": link.way}
+                for name, link in self.links.items()
+            }
+        s.refused, s.relay = self.server.refused, self.server.relay
+        s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()
+        s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]
         s.updated = time.time()
-        replace_file(self.folder / STATUS, json.dumps(asdict(s), ensure_ascii=False, indent=2))
+        try:
+            replace_file(self.folder / STATUS, json.dumps(asdict(s), ensure_ascii=False, indent=2))
+        except OSError as error:
+            if not self._unwritten:
+                LOG.warning("%s: %s: its status is as old as that until it can be written again", self.folder / STATUS,
+                            error.strerror)  # fmt: skip
+            self._unwritten = True
+        else:
+            self._unwritten = False
         self.show(s)
 
 
 def run(home: Path, source: Path, data: Path | None, *, population: str | None = None, ledger: Path | None = None,
-        listen: str | None = None, allow_unproven: bool = False,
-        show: Callable[[Status], None] = lambda status: None) -> Status:  # fmt: skip
+        listen: str | None = None, proxy: str | None = None, allow_unproven: bool = False, spare: int | None = None,
+        agree: bool = False, show: Callable[[Status], None] = lambda status: None,
+        passphrase: Passphrase = ask) -> Status:  # fmt: skip
     """Be the member whose identity is in `home` in the federation at `source`, until it ends.
 
-    `listen` is where to, if not at the address on the card: behind a router, or on all interfaces.
+    `listen` is where to, if not at the address on the card: behind a router, or on all interfaces. `proxy` is instead
+    of the environment's, "none" for none. `spare` attempts are held in the ledger for rounds that a crash makes draw
+    twice. `agree` signs the federation, if it is not signed.
     """
     from confide.node import federation as federations
 
-    federation, identity = federations.load(source), Identity.load(home)
+    founding = federations.load(source)
+    try:
+        founding.check_runnable()
+    except ConfideError as error:
+        raise ConfideError(f"{source}: {error}") from None
+    papers, keys = Papers.of(home, founding), Keys(home, passphrase)
+    while True:  # as often as an amendment comes into force
+        federation, identity = papers.current, keys.of(papers.current, source)
+        status = _run(home, source, data, federation, identity, papers, keys, population, ledger, listen, proxy,
+                      allow_unproven, spare, agree, show)  # fmt: skip
+        if status.state != AMENDED:
+            return status
+
+
+def _run(home: Path, source: Path, data: Path | None, federation: Federation, identity: Identity, papers: Papers,
+         keys: Keys, population: str | None, ledger: Path | None, listen: str | None, proxy: str | None,
+         allow_unproven: bool, spare: int | None, agree: bool, show: Callable[[Status], None]) -> Status:  # fmt: skip
+    """Until the end, or until another amendment is in force."""
     name = identity.card.name
-    federation.neighbours(name)  # one line if it is no member
-    if federation.cards[name] != identity.card:
-        raise ValueError(f"{source}: its card of {name} is not the one in {home}: exchange cards again")
+    soon = [card.check_valid() for card in (identity.card, *federation.neighbours(name).values())]
     hub = name == federation.hub
     if hub == (data is not None):
-        raise ValueError(f"{name} is the hub: it takes no data" if hub else f"{name} is a party: give its data")
+        raise ConfideError(f"{name} is the hub: it takes no data" if hub else f"{name} is a party: give its data")
     if federation.guarantee.label != Label.PROVEN and not allow_unproven:
-        raise ValueError(f"guarantee {federation.guarantee}: nodes run proven methods; --allow-unproven runs others")
-    folder = run_folder(home, federation)
-    with Journal(folder, federation.digest) as journal:
-        replace_file(folder / FEDERATION, source.read_text(encoding="utf-8"))
-        purse = None if hub else Purse(federation, federation.parties.index(name), population or name, ledger)
-        try:
-            if (status := read_status(folder)) and status["state"] == "finished" and not status["reason"]:
-                return Status(**status)  # and every neighbour has all it needs
-            member: Member = (
-                Relay(federation, identity, journal) if hub else Trainer(federation, identity, journal, purse, data)
+        raise ConfideError(f"guarantee {federation.guarantee}: nodes run proven methods; --allow-unproven runs others")
+    if not papers.signed(name):
+        if not agree:
+            raise ConfideError(
+                f"{source}: {name} has not signed it: read it by `confide federation review`, then `confide federation "
+                "sign`, or run with --agree"
             )
+        papers.sign(identity)
+    folder = run_folder(home, federation)
+    with Journal(folder, federation.digest, aliases=federation.aliases) as journal:
+        if found := Evidence(folder).contradictions():
+            raise Untrusted(f"{name} stopped this run for signed messages that contradict each other, {found[0]}: "
+                            "begin another run without their signer")  # fmt: skip
+        replace_file(folder / FEDERATION, source.read_text(encoding="utf-8"))
+        purse = None if hub else Purse(federation, federation.parties.index(name), population or name, ledger, spare)
+        try:
+            member: Member = (
+                Hub(federation, identity, journal)
+                if hub
+                else (Summer if federation.summed else Trainer)(federation, identity, journal, purse, data)
+            )
+            status = read_status(folder)
+            if status and (status["state"], status["reason"], status["rounds"]) == ("finished", "", member.rounds):
+                member.open()  # every neighbour has all it needs; what was released counts in an older ledger, too
+                member.end()
+                return Status(**{**status, "notice": member.notice, "spent_epsilon": member.spent(),
+                                 "spent_few": member.few})  # fmt: skip
 
+            raise_descriptors()
             gc.freeze()  # what is loaded by now stays: no use in looking through it again and again
+            if journal.outdated:
+                raise ConfideError(f"{folder}: begun by an older version, whose messages no neighbour takes any more: "
+                                   "begin another run; `confide account --end` gives back what it holds")  # fmt: skip
+            for words in filter(None, soon):
+                LOG.warning("%s", words)
 
             async def main() -> Status:
-                return await Daemon(home, federation, identity, member, journal, listen, show).run()
+                made = Daemon(home, federation, identity, member, journal, listen, show, proxy, papers, keys)
+                return await made.run()
 
             return asyncio.run(main())
         finally:
             if purse is not None:
                 purse.close()
-
-
-def run_folder(home: Path, federation: Federation) -> Path:
-    return home / "runs" / federation.digest.hex()[:16]
-
-
-def read_status(folder: Path) -> dict[str, Any] | None:
-    """What the node in this folder said last, or None."""
-    try:
-        status: dict[str, Any] = json.loads((folder / STATUS).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return status
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

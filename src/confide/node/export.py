@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from confide.model import NOT_COVERED, Model, Spent
-from confide.network.identity import Identity
+from confide.algorithms import SummedMethod
+from confide.errors import ConfideError
 from confide.node import daemon
-from confide.node import federation as federations
+from confide.node.agreement import in_force
+from confide.node.contributions import contributions
 from confide.node.federation import Federation
 from confide.node.journal import Journal
+from confide.node.keys import bystander
 from confide.node.member import Trainer
+from confide.node.summer import Summer
 from confide.privacy import Event, Label, totals
 from confide.privacy.budget import of_agent
-from confide.privacy.secure import charge
+from confide.runs.model import NOT_COVERED, Model, Spent
+from confide.runs.trust import Trust
 
 
 def export(home: Path, folder: Path) -> Model:
     """What `confide predict` needs, and what the model cost."""
-    federation, identity = federations.load(folder / daemon.FEDERATION), Identity.load(home)
+    federation = in_force(home, folder / daemon.FEDERATION)
+    identity = bystander(home, federation, folder / daemon.FEDERATION)
     if identity.card.name == federation.hub:
-        raise ValueError(f"{home} is the hub of {federation.name!r}: models are with the parties")
-    with Journal(folder, federation.digest, write=False) as journal:
-        member = Trainer(federation, identity, journal)
+        raise ConfideError(f"{home} is the hub of {federation.name!r}: models are with the parties")
+    with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:
+        member = (Summer if federation.summed else Trainer)(federation, identity, journal)
+        contributed = contributions(federation, journal, member.t)
+        terms = member.heads
     status = daemon.read_status(folder) or {}
     estimate = np.array(member.estimate).reshape(federation.loss.outputs, -1)
     constant = estimate[:, -1] if federation.intercept else np.zeros(len(estimate))
@@ -35,11 +43,11 @@ def export(home: Path, folder: Path) -> Model:
         federation.loss,
         schema.features if schema else tuple(f"x{j + 1}" for j in range(federation.features)),
         estimate[:, : federation.features], constant, classes(federation), federation.row_norm, schema,
-        spent(federation, member.party.k, member.sent),
+        spent(federation, identity.card.name, member.attempts, terms),
         {
             "node": identity.card.name, "federation": federation.name, "run": federation.digest.hex(),
-            "parties": len(federation.parties), "round": member.t, "rounds": member.rounds,
-            "population_epsilon": status.get("spent_epsilon"),  # of all runs on the same people, by the ledger
+            "parties": len(federation.parties), "contributed": contributed, "round": member.t, "rounds": member.rounds,
+            "population_epsilon": known(status.get("spent_epsilon")),  # of all runs on the same people, by the ledger
         },
     )  # fmt: skip
 
@@ -56,21 +64,43 @@ def classes(federation: Federation) -> tuple[str, ...] | None:
     return None
 
 
-def spent(federation: Federation, k: int, sent: int) -> Spent:
-    """What the rounds that party k has sent cost a row of its own, as its purse pays for them."""
-    promise = federation.guarantee
+def spent(federation: Federation, name: str, attempts: Sequence[int], heads: Sequence[bytes]) -> Spent:
+    """What the rounds that a party has sent cost a row of its own, as its purse pays for them: every draw of each."""
+    sent = len(attempts)
+    promise, method = federation.guarantee, federation.algorithm
     cost = exact = None
+    reason = promise.reason
     if promise.label != Label.NONE and federation.delta is not None:
-        mine = federation.public.at(k)
-        widths = federation.algorithm.schedule(mine).widths[:sent]
-        events = [of_agent(now, 0) for now in federation.algorithm.events(mine)[:sent]]
-        paid = [charge([now], int(width))[0] for now, width in zip(events, widths, strict=True)]
-        cost, exact = total(paid, federation.delta), total(events, federation.delta)
-    return Spent(cost, federation.delta, promise.label, promise.reason, federation.algorithm.name, sent, exact,
+        events, paid = (
+            [of_agent(terms[head][t], 0) for t, head in enumerate(heads)]
+            for terms in (
+                {now.head: priced(now, name, how) for now in federation.history} for how in ("events", "charged")
+            )
+        )
+        cost, exact, alone = (
+            total([now for now, times in zip(rounds, attempts, strict=True) for _ in range(times)], federation.delta)
+            for rounds in (paid, events, [[event.everyone or event for event in now] for now in paid])
+        )
+        if isinstance(method, SummedMethod) and cost is not None and alone is not None and alone > cost:
+            trusted = Trust(method.colluders(federation.public), len(federation.parties), alone)
+            reason = f"{reason}; {trusted.line(cost)}"
+    return Spent(cost, federation.delta, promise.label, reason, method.name, sent, exact,
                  ("this run only: other runs on the same people add to it", *NOT_COVERED))  # fmt: skip
+
+
+def priced(federation: Federation, name: str, how: str) -> list[list[Event]]:
+    """What each round costs a party, exactly or as it is charged, under the terms of one federation."""
+    mine = federation.public.at(federation.parties.index(name))
+    found: list[list[Event]] = getattr(federation.algorithm, how)(mine)
+    return found
 
 
 def total(rounds: list[list[Event]], delta: float) -> float | None:
     """ε of these rounds, the largest where several things are protected; None where there is no bound."""
     worst = max((float(e) for e in totals(chain.from_iterable(rounds), delta).values()), default=0.0)
-    return worst if math.isfinite(worst) else None
+    return known(worst)
+
+
+def known(epsilon: float | None) -> float | None:
+    """None where there is no bound."""
+    return epsilon if epsilon is not None and math.isfinite(epsilon) else None

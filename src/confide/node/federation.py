@@ -3,15 +3,21 @@
     name = "heart"
     run = "…"                        a fresh random text for every run
     timeout = 60.0                   seconds a node waits for its neighbours in one round
+    patience = 86400.0               optional: seconds a run stands still before a member may be left out as lost
     [model]                          loss, penalty, features, row_norm, intercept, weighting
     [algorithm]                      name and parameters
     [budget]                         epsilon, delta: what one party may spend at most
     [graph]                          edges between names; or hub = "name" for methods with a server
     [[members]]                      name, address, rows, fingerprint and certificate: the card, and the public M_k
+    [relay]                          optional: card of a host through which members reach those that take no connections
     [schema]                         optional: columns, ranges, categories and label; then no features and row_norm
 
-Its hash is the run's identity: every message carries it, and neighbours compare it before anyone reads a row. Comments,
-blanks and the order of fields do not matter.
+Its hash is the run's identity: neighbours compare it before anyone reads a row, and every member signs it
+(`agreement`). Comments, blanks and the order of fields do not matter. Every message carries the *head*, the hash of
+what its sender held to: the file, or the last amendment in force (`amendment`), which leads back to the file.
+
+Format 1 is that of 0.1.0, where `noise` meant something else. Such a file is read, so that its runs can be looked at,
+but nothing here knows what its rounds cost: it promises nothing, has no prices and is not run.
 """
 
 from __future__ import annotations
@@ -20,31 +26,41 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from dataclasses import field as default
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from confide.algorithms import REGISTRY, Algorithm
+from confide.algorithms import REGISTRY, Algorithm, JointDescent, SummedMethod
+from confide.errors import ConfideError
+from confide.files.keys import strict
+from confide.files.parts import from_table
 from confide.network.graph import Graph
-from confide.network.identity import Card
-from confide.privacy import Guarantee, Label
+from confide.network.identity import BY_RELAY, Card
+from confide.privacy import Event, Guarantee, Label
+from confide.privacy.budget import of_agent
 from confide.problem import losses, penalties
 from confide.problem.checks import finite, whole
 from confide.problem.losses import Loss
 from confide.problem.penalties import Penalty
 from confide.problem.problem import Public
-from confide.problem.schema import Schema
+from confide.schema.schema import Schema
 
-FORMAT = 1
+FORMAT = 2  # in 1, `noise` was not the standard deviation on the answer
+FORMATS = (1, FORMAT)
+OUTDATED = "made by confide 0.1.0, whose noise meant something else"
 SEEDED = "test noise: its seed is public, it protects nobody"
-TOP = {"format", "name", "run", "timeout", "model", "algorithm", "graph", "members"}
-MODEL = {"loss", "penalty", "weighting"}
-ROWS = {"features", "row_norm", "intercept"}  # a schema says these
-MEMBER = {"name", "address", "fingerprint", "certificate"}
+TOP = ("format", "name", "run", "timeout", "model", "algorithm", "graph", "members")
+MODEL = ("loss", "penalty", "weighting")
+ROWS = ("features", "row_norm", "intercept")  # a schema says these
+MEMBER = ("name", "address", "fingerprint", "certificate")
 LARGEST_TIMEOUT = 7 * 86400.0
+PATIENCE, LARGEST_PATIENCE = 86400.0, 366 * 86400.0
+MOST_RESTARTS = 10_000
+MOST_ROUNDS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +85,42 @@ class Federation:
     timeout: float
     test_noise_seed: int | None
     schema: Schema | None
+    format: int = FORMAT
+    restarts: int = 0  # attempts that every party holds besides its rounds
+    patience: float = PATIENCE  # seconds
+    document: Mapping[str, Any] = default(default_factory=dict, repr=False)  # as the file says it, amended
+    head: bytes = b""  # hash of the file, or of the last amendment in force
+    before: Federation | None = None  # what that amendment changed
+
+    @cached_property
+    def history(self) -> tuple[Federation, ...]:
+        """From the file to this, an amendment each."""
+        return (*(self.before.history if self.before is not None else ()), self)
+
+    @property
+    def founding(self) -> Federation:
+        """As the file says it: its parties are numbered for good."""
+        return self.history[0]
+
+    def under(self, head: bytes) -> Federation:
+        """What holds under this head, which must be this or an earlier one."""
+        for one in self.history:
+            if one.head == head:
+                return one
+        raise ConfideError(f"frame of another run, {head.hex()[:16]}, or under an amendment that is not in force here")
+
+    @cached_property
+    def aliases(self) -> dict[bytes, bytes]:
+        """Every certificate that a member has had -> the one in the file."""
+        first = self.founding.cards
+        return {one.cards[name].digest: first[name].digest for one in self.history for name in one.cards}
+
+    relay: Card | None = None  # joins those that cannot reach each other; no member, and trusted with nothing
+
+    @property
+    def summed(self) -> bool:
+        """Whether parties learn by private sums: over any connected graph, without a hub."""
+        return isinstance(self.algorithm, SummedMethod)
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -90,16 +142,37 @@ class Federation:
             self.row_norm, np.arange(len(sizes)),
         )  # fmt: skip
 
+    @property
+    def outdated(self) -> bool:
+        return self.format != FORMAT
+
     @cached_property
     def guarantee(self) -> Guarantee:
+        if self.outdated:
+            return Guarantee(Label.NONE, f"{OUTDATED}: what it cost is in its ledger")
         if self.test_noise_seed is not None:
             return Guarantee(Label.NONE, SEEDED)
         return self.algorithm.guarantee(self.public)
 
+    def check_runnable(self) -> None:
+        """One line for a file that can only be read."""
+        if self.outdated:
+            raise ConfideError(
+                f"a federation {OUTDATED}: make a new one by `confide federation new`; a run that was "
+                "begun is ended by `confide account --end RUN --released N`"
+            )
+
+    def prices(self, k: int) -> list[list[Event]]:
+        """What each round costs party k, in the sampler's terms; nothing where nothing is protected."""
+        self.check_runnable()
+        if self.guarantee.label == Label.NONE:
+            return []
+        return [of_agent(now, 0) for now in self.algorithm.charged(self.public.at(k))]
+
     def neighbours(self, name: str) -> dict[str, Card]:
         """Whom a member talks to: its neighbours, or the hub, and the hub to all."""
         if name not in self.cards:
-            raise ValueError(f"{name!r} is not a member of {self.name!r}: the members are {', '.join(self.cards)}")
+            raise ConfideError(f"{name!r} is not a member of {self.name!r}: the members are {', '.join(self.cards)}")
         if self.hub is not None:
             others = self.parties if name == self.hub else (self.hub,)
         else:
@@ -112,39 +185,50 @@ def load(path: str | Path) -> Federation:
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not TOML: {error}") from None
+        raise ConfideError(f"{path}: not TOML: {error}") from None
+    except RecursionError:
+        raise ConfideError(f"{path}: lists or tables nested too deeply: a federation has none deeper than 4") from None
     try:
         return from_document(document)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}") from None
+    except ConfideError as error:
+        raise ConfideError(f"{path}: {error}") from None
 
 
 def from_document(document: Mapping[str, Any]) -> Federation:
     """The federation that a parsed file describes."""
-    top = _table(document, "federation", TOP, {"budget", "schema", "test_noise_seed"})
-    if top["format"] != FORMAT:
-        raise ValueError(f"format {top['format']!r}: this program reads format {FORMAT}")
+    top = strict(document, "", TOP, ("budget", "schema", "test_noise_seed", "patience", "relay"))
+    if not (whole(top["format"]) and top["format"] in FORMATS):
+        raise ConfideError(f"format {top['format']!r}: this program reads formats {' and '.join(map(str, FORMATS))}")
     for field in ("name", "run"):
-        if not isinstance(top[field], str) or not top[field]:
-            raise ValueError(f"{field}={top[field]!r}: must be a text, not empty")
+        if not isinstance(top[field], str) or not top[field] or not top[field].isprintable():
+            raise ConfideError(f"{field}={top[field]!r}: must be a text, not empty, without control characters")
     if not (finite(top["timeout"]) and 0 < top["timeout"] <= LARGEST_TIMEOUT):
-        raise ValueError(f"timeout={top['timeout']!r}: must be seconds above 0, at most {LARGEST_TIMEOUT:.0f}")
+        raise ConfideError(f"timeout={top['timeout']!r}: must be seconds above 0, at most {LARGEST_TIMEOUT:.0f}")
+    patience = top.get("patience", PATIENCE)
+    if not (finite(patience) and 0 <= patience <= LARGEST_PATIENCE):
+        raise ConfideError(f"patience={patience!r}: must be seconds from 0 to {LARGEST_PATIENCE:.0f}")
     seed = top.get("test_noise_seed")
     if seed is not None and not (whole(seed) and 0 <= seed < 2**63):
-        raise ValueError(f"test_noise_seed={seed!r}: must be a whole number of at least 0")
+        raise ConfideError(f"test_noise_seed={seed!r}: must be a whole number of at least 0")
     schema = Schema.from_dict(top["schema"]) if "schema" in top else None
-    model = _table(top["model"], "model", MODEL if schema else MODEL | {"features"}, set() if schema else ROWS)
+    model = strict(top["model"], "model", MODEL if schema else (*MODEL, "features"), () if schema else ROWS)
     cards, sizes, edges, hub = _members(top)
-    budget = _table(top["budget"], "budget", {"epsilon", "delta"}) if "budget" in top else {}
+    budget = strict(top["budget"], "budget", ("epsilon", "delta"), ("restarts",)) if "budget" in top else {}
     for field, most in (("epsilon", np.inf), ("delta", 1.0)):
         if budget and not (finite(budget[field]) and 0 < budget[field] < most):
-            raise ValueError(f"budget.{field}={budget[field]!r}: must be above 0" + (", below 1" * (most == 1.0)))
+            raise ConfideError(f"budget.{field}={budget[field]!r}: must be above 0" + (", below 1" * (most == 1.0)))
+    restarts = budget.get("restarts", 0)
+    if not (whole(restarts) and 0 <= restarts <= MOST_RESTARTS):
+        raise ConfideError(f"budget.restarts={restarts!r}: must be a whole number from 0 to {MOST_RESTARTS}")
+    hashed = digest(document, schema)
     out = Federation(
-        top["name"], digest(document, schema), cards, sizes, edges, hub, _algorithm(top["algorithm"]),
-        build(model["loss"], "model.loss", losses.ALL), build(model["penalty"], "model.penalty", penalties.ALL),
+        top["name"], hashed, cards, sizes, edges, hub, _algorithm(top["algorithm"]),
+        from_table(model["loss"], "model.loss", losses.ALL),
+        from_table(model["penalty"], "model.penalty", penalties.ALL),
         len(schema.features) if schema else model["features"], schema.row_norm if schema else model.get("row_norm"),
         schema.intercept if schema else model.get("intercept", False), model["weighting"], budget.get("epsilon"),
-        budget.get("delta"), float(top["timeout"]), seed, schema,
+        budget.get("delta"), float(top["timeout"]), seed, schema, top["format"], restarts, float(patience), document,
+        hashed, None, _relay(top, cards),
     )  # fmt: skip
     _check(out)
     return out
@@ -156,90 +240,84 @@ def digest(document: Mapping[str, Any], schema: Schema | None = None) -> bytes:
     try:
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError):
-        raise ValueError("values must be texts, finite numbers, true or false, lists and tables") from None
+        raise ConfideError("values must be texts, finite numbers, true or false, lists and tables") from None
     return hashlib.sha256(text.encode()).digest()
 
 
-def build(table: Any, where: str, kinds: Any) -> Any:
-    """A loss, penalty or algorithm from its name and parameters."""
-    if not isinstance(table, dict) or "name" not in table:
-        raise ValueError(f'{where}: must be a table with a name, such as {{ name = "{kinds[0].__name__}" }}')
-    known = {kind.__name__: kind for kind in kinds}
-    if table["name"] not in known:
-        raise ValueError(f"{where}: unknown name {table['name']!r}: known are {', '.join(known)}")
-    kind = known[table["name"]]
-    given = {name: value for name, value in table.items() if name != "name"}
-    if unknown := given.keys() - {f.name for f in fields(kind)}:
-        raise ValueError(f"{where}: {table['name']} has no parameter {min(unknown)!r}")
-    return kind(**{n: build(v, f"{where}.{n}", kinds) if isinstance(v, dict) else v for n, v in given.items()})
-
-
 def _algorithm(table: Any) -> Algorithm:
-    algorithm: Algorithm = build(table, "algorithm", tuple(REGISTRY.values()))
+    if isinstance(table, dict) and "penalty" in table and "coupling" not in table:  # as 0.1.0 wrote it
+        table = {"coupling" if name == "penalty" else name: value for name, value in table.items()}
+    algorithm: Algorithm = from_table(table, "algorithm", (*REGISTRY.values(), JointDescent))
     if algorithm.topology == "central":
-        raise ValueError(f"algorithm: {algorithm.name} pools all rows: it cannot run on nodes")
+        raise ConfideError(f"algorithm: {algorithm.name} pools all rows: it cannot run on nodes")
     return algorithm
 
 
 def _members(top: Mapping[str, Any]) -> tuple[dict[str, Card], dict[str, int], tuple[tuple[str, str], ...], str | None]:
     if not isinstance(top["members"], list):
-        raise ValueError("members: must be a list of tables, [[members]]")
-    graph = _table(top["graph"], "graph", set(), {"edges", "hub"})
+        raise ConfideError("members: must be a list of tables, [[members]]")
+    graph = strict(top["graph"], "graph", (), ("edges", "hub"))
     hub = graph.get("hub")
     cards: dict[str, Card] = {}
     sizes: dict[str, int] = {}
     for number, entry in enumerate(top["members"], start=1):
         where = f"members[{number}]"
-        member = _table(entry, where, MEMBER, {"rows"})
+        member = strict(entry, where, MEMBER, ("rows",))
         card = Card.from_text(**{field: member[field] for field in MEMBER})
         if card.name in cards or any(card.digest == other.digest for other in cards.values()):
-            raise ValueError(f"{where}: {card.name!r} is there twice")
+            raise ConfideError(f"{where}: {card.name!r} is there twice")
         cards[card.name] = card
         if card.name != hub:
             if not (whole(member.get("rows")) and member["rows"] >= 1):
-                raise ValueError(f"{where}: {card.name!r}: rows={member.get('rows')!r}: must be a whole number from 1")
+                raise ConfideError(
+                    f"{where}: {card.name!r}: rows={member.get('rows')!r}: must be a whole number from 1"
+                )
             sizes[card.name] = int(member["rows"])
         elif "rows" in member:
-            raise ValueError(f"{where}: the hub {card.name!r} holds no rows: leave them out")
+            raise ConfideError(f"{where}: the hub {card.name!r} holds no rows: leave them out")
     if hub is not None and hub not in cards:
-        raise ValueError(f"graph.hub={hub!r}: must be one of the members, {', '.join(cards)}")
+        raise ConfideError(f"graph.hub={hub!r}: must be one of the members, {', '.join(cards)}")
     if len(sizes) < 2:
-        raise ValueError(f"{len(sizes)} party: learning over a network needs at least 2")
+        raise ConfideError(f"{len(sizes)} party: learning over a network needs at least 2")
     edges = tuple(tuple(edge) if isinstance(edge, list) else () for edge in graph.get("edges", ()))
     for edge in edges:
         if len(edge) != 2 or not all(name in sizes for name in edge):
-            raise ValueError(f"graph.edges: {list(edge)!r}: must be a pair of the parties {', '.join(sizes)}")
+            raise ConfideError(f"graph.edges: {list(edge)!r}: must be a pair of the parties {', '.join(sizes)}")
     if (hub is None) == (not edges):
-        raise ValueError("graph: must have either edges or a hub")
+        raise ConfideError("graph: must have either edges or a hub")
     return cards, sizes, edges, hub  # type: ignore[return-value]
+
+
+def _relay(top: Mapping[str, Any], cards: Mapping[str, Card]) -> Card | None:
+    """The relay's card; who takes no connections needs one."""
+    if "relay" not in top:
+        alone = next((name for name, card in cards.items() if card.address == BY_RELAY), None)
+        if alone is not None:
+            raise ConfideError(f"relay: {alone!r} takes no connections, so the federation must name a relay")
+        return None
+    card = Card.from_text(**strict(top["relay"], "relay", MEMBER))
+    if card.address == BY_RELAY:
+        raise ConfideError(f"relay: address {card.address!r}: must be host:port, where members reach it")
+    return card
 
 
 def _check(federation: Federation) -> None:
     """What no single field shows: that all of them fit together."""
     f = federation
-    if (f.hub is None) != (f.algorithm.topology == "peer"):
-        needs = "edges and no hub" if f.algorithm.topology == "peer" else "a hub and no edges"
-        raise ValueError(f"graph: {f.algorithm.name} needs {needs}")
+    if not f.algorithm.rounds <= MOST_ROUNDS:
+        raise ConfideError(f"algorithm.rounds={f.algorithm.rounds}: must be at most {MOST_ROUNDS}")
+    links = f.algorithm.topology == "peer" or f.summed  # a hub would see what masks hide
+    if (f.hub is None) != links:
+        raise ConfideError(f"graph: {f.algorithm.name} needs {'edges and no hub' if links else 'a hub and no edges'}")
     if not (whole(f.features) and f.features >= 1):
-        raise ValueError(f"model.features={f.features!r}: must be a whole number from 1")
+        raise ConfideError(f"model.features={f.features!r}: must be a whole number from 1")
     if f.row_norm is not None and not (finite(f.row_norm) and f.row_norm > 0):
-        raise ValueError(f"model.row_norm={f.row_norm!r}: must be a finite number above 0")
+        raise ConfideError(f"model.row_norm={f.row_norm!r}: must be a finite number above 0")
     if not isinstance(f.intercept, bool):
-        raise ValueError(f"model.intercept={f.intercept!r}: must be true or false")
+        raise ConfideError(f"model.intercept={f.intercept!r}: must be true or false")
     if f.weighting not in ("parties", "rows"):
-        raise ValueError(f"model.weighting={f.weighting!r}: must be 'parties' or 'rows'")
+        raise ConfideError(f"model.weighting={f.weighting!r}: must be 'parties' or 'rows'")
     f.algorithm.check(f.public)
     f.algorithm.events(f.public)  # a parameter for too few agents shows here
     if f.epsilon is None and f.guarantee.label != Label.NONE:
-        raise ValueError("budget: a private method needs a cap, epsilon and delta")
-
-
-def _table(value: Any, where: str, needed: set[str], optional: set[str] | frozenset[str] = frozenset()) -> Any:
-    """`value` as a table with these fields and no others."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{where}: must be a table")
-    if missing := needed - value.keys():
-        raise ValueError(f"{where}: {min(missing)!r} is missing")
-    if unknown := value.keys() - needed - optional:
-        raise ValueError(f"{where}: unknown field {min(unknown)!r}: known are {', '.join(sorted(needed | optional))}")
-    return value
+        raise ConfideError("budget: a private method needs a cap, epsilon and delta")

@@ -7,11 +7,19 @@ from collections.abc import Iterable
 
 
 class Silent(Exception):
-    """A neighbour did not answer within the federation's timeout."""
+    """Neighbours did not answer within the federation's timeout."""
+
+    def __init__(self, names: list[str], seconds: float) -> None:
+        super().__init__(f"no answer from {', '.join(names)} for {seconds:g} s")
+        self.names = names
 
 
-def silent(names: list[str], seconds: float) -> Silent:
-    return Silent(f"no answer from {', '.join(names)} for {seconds:g} s: run again to go on")
+class Unsigned(Silent):
+    """Members did not sign within the federation's timeout."""
+
+    def __init__(self, names: list[str], seconds: float) -> None:
+        super().__init__(names, seconds)
+        self.args = (f"not signed by {', '.join(names)} for {seconds:g} s",)
 
 
 class Inbox:
@@ -20,6 +28,7 @@ class Inbox:
     def __init__(self, names: Iterable[str]) -> None:
         self._boxes: dict[str, list[bytes]] = {name: [] for name in names}
         self._full, self._room = asyncio.Event(), asyncio.Event()
+        self._failure: Exception | None = None
 
     async def put(self, name: str, frame: bytes) -> None:
         while len(self._boxes[name]) == 2:
@@ -28,13 +37,20 @@ class Inbox:
         if all(self._boxes.values()):
             self._full.set()
 
+    def fail(self, error: Exception) -> None:
+        """No round will be complete any more."""
+        self._failure = error
+        self._full.set()
+
     async def round(self, timeout: float) -> dict[str, bytes]:
         """The frames of a round, once all are here."""
         try:
             async with asyncio.timeout(timeout):
                 await self._full.wait()
         except TimeoutError:
-            raise silent([name for name, box in self._boxes.items() if not box], timeout) from None
+            raise Silent([name for name, box in self._boxes.items() if not box], timeout) from None
+        if self._failure is not None:
+            raise self._failure
         frames = {name: box.pop(0) for name, box in self._boxes.items()}
         if not all(self._boxes.values()):
             self._full.clear()

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from confide.errors import ConfideError
 from confide.node.federation import Federation
-from confide.node.ingest import RecordStore, is_store
+from confide.node.records import RecordStore, is_store
 from confide.problem.block import Block
-from confide.problem.ingest import ingest
 from confide.problem.losses import NoisyLabels
 from confide.problem.problem import check_labels, row_scale
 from confide.problem.shards import Shards
+from confide.schema.plain import read_numbers
+from confide.schema.reader import ingest
 
 
 def read_block(path: Path, federation: Federation, k: int, work: Path, training: bool) -> Block:
@@ -27,13 +29,13 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
     if is_store(path):
         shards = records(path, federation, name, work)
     elif isinstance(federation.loss, NoisyLabels) and federation.loss.epsilon is None:
-        raise ValueError(f"{path}: the loss needs each row's ε: give a store of records, by `confide node ingest`")
+        raise ConfideError(f"{path}: the loss needs each row's ε: give a store of records, by `confide node ingest`")
     elif federation.schema is not None:
         shards = ingest(path, federation.schema, work, party=name, training=training).shards()
     else:
         shards = Shards.from_parts([read(path)], [name])
     if (len(shards), shards.features) != (federation.sizes[name], federation.features):
-        raise ValueError(
+        raise ConfideError(
             f"{path}: {len(shards)} rows of {shards.features} features: the federation says "
             f"{federation.sizes[name]} rows of {federation.features} for {name}"
         )
@@ -41,8 +43,8 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
         shards = shards.clip_rows(federation.row_norm)
     try:
         check_labels(shards, federation.loss)
-    except ValueError:
-        raise ValueError(f"{path}: a label is not one that {type(federation.loss).__name__} takes") from None
+    except ConfideError:
+        raise ConfideError(f"{path}: a label is not one that {type(federation.loss).__name__} takes") from None
     scale = row_scale(federation.public.sizes, federation.weighting)[k : k + 1]
     return Block(shards, federation.loss, scale, federation.intercept)
 
@@ -51,13 +53,15 @@ def records(path: Path, federation: Federation, name: str, work: Path) -> Shards
     """Party `name`'s rows from a store of randomised records, each with its user's ε."""
     loss = federation.loss
     if federation.schema is None:
-        raise ValueError(f"{path}: a store of records has a schema, the federation none")
+        raise ConfideError(f"{path}: a store of records has a schema, the federation none")
     if not isinstance(loss, NoisyLabels):
-        raise ValueError(f"{path}: labels in a store are randomised: the loss must be NoisyLabels, which corrects that")
+        raise ConfideError(
+            f"{path}: labels in a store are randomised: the loss must be NoisyLabels, which corrects that"
+        )
     with RecordStore.load(path, federation.schema) as store:
         common = loss.epsilon is not None
         if store.lowest < loss.smallest_epsilon or (common and store.highest > loss.smallest_epsilon):
-            raise ValueError(
+            raise ConfideError(
                 f"{path}: users chose an ε from {store.lowest:g} to {store.highest:g}: the loss takes "
                 f"{'only' if common else 'at least'} {loss.smallest_epsilon:g}"
             )
@@ -70,30 +74,17 @@ def read(path: Path) -> tuple[Any, Any]:
         try:
             with np.load(path, allow_pickle=False) as file:
                 X, y = np.asarray(file["X"], float), np.asarray(file["y"], float)
-        except (KeyError, ValueError, EOFError):
-            raise ValueError(f"{path}: must hold the arrays X and y, of numbers") from None
+        except (KeyError, ValueError, EOFError, MemoryError):
+            raise ConfideError(f"{path}: must hold the arrays X and y, of numbers, that fit in memory") from None
     else:
-        table = _numbers(path)
+        table = read_numbers(path)
+        if table.shape[1] < 2:
+            raise ConfideError(f"{path}: rows of 1 number: must be at least 2, the label last")
         X, y = table[:, :-1], table[:, -1]
     if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise ValueError(f"{path}: X must have 2 dimensions and y a number for each row, got {X.shape} and {y.shape}")
+        raise ConfideError(
+            f"{path}: X of shape {X.shape} and y of {y.shape}: must be 2 dimensions and a number for each row"
+        )
     for i in np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y)))[:1]:
-        raise ValueError(f"{path}: row {i + 1} has an entry that is NaN or infinite")
+        raise ConfideError(f"{path}: row {i + 1} has an entry that is NaN or infinite")
     return X, y
-
-
-def _numbers(path: Path) -> Any:
-    rows = []
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                rows.append([float(field) for field in line.split(",")])
-            except ValueError:
-                raise ValueError(f"{path}: line {number} holds something that is not a number") from None
-            if len(rows[-1]) != len(rows[0]):
-                raise ValueError(f"{path}: line {number} has {len(rows[-1])} fields, line 1 has {len(rows[0])}")
-    if not rows or len(rows[0]) < 2:
-        raise ValueError(f"{path}: must hold rows of at least 2 numbers, the label last")
-    return np.array(rows)

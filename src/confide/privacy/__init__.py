@@ -21,6 +21,7 @@ from confide.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     PureDP,
+    RadialNoise,
     RandomizedResponse,
     Unbounded,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "Label",
     "ObjectivePerturbation",
     "PureDP",
+    "RadialNoise",
     "RandomizedResponse",
     "Total",
     "Unbounded",

@@ -11,6 +11,9 @@ Three calculi, each exact or the best known for what it is given, applied per ag
    loss distribution, which is optimal for pure ε (Kairouz, Oh and Viswanath 2015) up to a pessimistic grid.
    It holds for parameters fixed in advance; a running budget takes `gaussian_equivalent` instead.
 
+A Gaussian event may carry slack η, a total variation from the Gaussian release it describes (`discrete`). Slack adds
+up, and costs (1+e^ε)·Ση of δ under all three: a release within η of a Gaussian one is within η of a μ²/2-zCDP one.
+
 zCDP with pure ε is refused, and so are events of different kind (unit, adjacency, adversary).
 """
 
@@ -23,8 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from confide.errors import ConfideError, WrongType
 from confide.privacy.conversions import (
     gaussian_epsilon,
+    slack_delta,
+    slack_epsilon,
+    slack_turn,
     zcdp_delta,
     zcdp_epsilon,
 )
@@ -45,6 +52,7 @@ from confide.privacy.events import (
     Number,
     ObjectivePerturbation,
     PureDP,
+    RadialNoise,
     RandomizedResponse,
     Unbounded,
     checked,
@@ -56,31 +64,41 @@ from confide.privacy.mixtures import pure_delta, pure_epsilon
 
 @dataclass(frozen=True)
 class Total:
-    """The composed cost of events of one kind; arrays have shape () or (agents,)."""
+    """The composed cost of events of one kind; arrays have shape () or (agents,).
 
-    gaussian: Array  # Σ (sensitivity/scale)²; infinite where something is unbounded
-    zcdp: Array  # Σ ρ of the zCDP events alone
-    pure: Array  # every pure ε, (events,) or (events, agents)
-    radial: Array  # of the same events: αr, ln(1+x), width and rank, (events, [agents,] 4); see `mixtures`
+    gaussian    Σ (sensitivity/scale)²; infinite where something is unbounded
+    zcdp        Σ ρ of the zCDP events alone
+    slack       Σ slack of the Gaussian events
+    pure        every pure ε, (events,) or (events, agents)
+    radial      of the same events: αr, ln(1+x), width and rank, (events, [agents,] 4); see `mixtures`
+    """
+
+    gaussian: Array
+    zcdp: Array
+    slack: Array
+    pure: Array
+    radial: Array
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Total:
         """Compose; one clear line if the events do not add up."""
         events = list(events)
-        parts: dict[str, list[Number]] = {"gaussian": [0.0], "zcdp": [0.0], "pure": []}
+        parts: dict[str, list[Number]] = {"gaussian": [0.0], "zcdp": [0.0], "slack": [0.0], "pure": []}
         shapes: list[tuple[Number, Number, int, int]] = []
         for event in events:
             calculus, value = _cost(event)
             parts[calculus].append(value)
             if calculus == "pure":
                 shapes.append(_radial(event))
+            elif isinstance(event, Gaussian):
+                parts["slack"].append(event.slack)
         kinds = {event.kind for event in events if not isinstance(event, Free)}
         if len(kinds) > 1:
             shown = " and ".join("/".join(kind) for kind in sorted(kinds))
-            raise ValueError(f"events of different kind do not add up, given {shown}: use totals()")
+            raise ConfideError(f"{shown}: events of different kind do not add up: use totals()")
         sizes = {np.size(v) for values in parts.values() for v in values if np.ndim(v)}
         if len(sizes) > 1:
-            raise ValueError(f"events must describe equally many agents, given {sorted(sizes)}")
+            raise ConfideError(f"events of {sorted(sizes)} agents: must describe equally many")
         shape = tuple(sizes)
         stack = {
             name: np.array([np.broadcast_to(v, shape) for v in values]).reshape(len(values), *shape)
@@ -88,58 +106,69 @@ class Total:
         }
         radial = np.array([np.stack([np.broadcast_to(v, shape) for v in one], axis=-1) for one in shapes])
         radial = radial.reshape(len(shapes), *shape, 4)
-        total = cls(stack["gaussian"].sum(axis=0), stack["zcdp"].sum(axis=0), stack["pure"], radial)
+        sums = {name: stack[name].sum(axis=0) for name in ("gaussian", "zcdp", "slack")}
+        total = cls(**sums, pure=stack["pure"], radial=radial)
         if np.any((total.zcdp > 0) & (total.pure > 0).any(axis=0) & np.isfinite(total.gaussian)):
-            raise ValueError(
+            raise ConfideError(
                 "zCDP and pure-ε events cannot be mixed: charge the pure ε as Gaussian(gaussian_equivalent(ε), 1)"
             )
         return total
 
+    @property
+    def finite(self) -> bool:
+        """Whether every agent's cost is: some ε holds at every δ above 0 (a slack of 1 or more says nothing)."""
+        sums = self.gaussian + self.zcdp + self.pure.sum(axis=0)
+        return bool(np.all(np.isfinite(sums)) and np.all(self.slack < 1))
+
     def epsilon(self, delta: float) -> Number:
         """Smallest ε known for this δ, per agent."""
 
-        def one(gaussian: float, zcdp: float, pure: Array, radial: Array) -> float:
+        def one(gaussian: float, zcdp: float, slack: float, pure: Array, radial: Array) -> float:
             if not math.isfinite(gaussian + zcdp + pure.sum()):
                 return math.inf
+            mu = math.sqrt(gaussian)
             if zcdp > 0:
-                return zcdp_epsilon(zcdp + gaussian / 2, delta)
+                return slack_epsilon(lambda d: zcdp_epsilon(zcdp + gaussian / 2, d), slack, delta)
             if pure.size:
-                return pure_epsilon(math.sqrt(gaussian), pure, radial, delta)
-            return gaussian_epsilon(math.sqrt(gaussian), delta)
+                return slack_epsilon(lambda d: pure_epsilon(mu, pure, radial, d), slack, delta)
+            return slack_epsilon(lambda d: gaussian_epsilon(mu, d), slack, delta)
 
         return self._each(one)
 
     def delta(self, epsilon: float) -> Number:
         """Smallest δ known for this ε, per agent."""
 
-        def one(gaussian: float, zcdp: float, pure: Array, radial: Array) -> float:
+        def one(gaussian: float, zcdp: float, slack: float, pure: Array, radial: Array) -> float:
             if not math.isfinite(gaussian + zcdp + pure.sum()):
                 return 1.0
+            mu = math.sqrt(gaussian)
             if zcdp > 0:
-                return zcdp_delta(zcdp + gaussian / 2, epsilon)
+                return min(1.0, zcdp_delta(zcdp + gaussian / 2, epsilon) + slack_delta(slack, epsilon))
             if pure.size:
-                return pure_delta(math.sqrt(gaussian), pure, radial, epsilon)
-            return math.exp(log_gaussian_delta(math.sqrt(gaussian), epsilon))
+                return min(1.0, pure_delta(mu, pure, radial, epsilon) + slack_delta(slack, epsilon))
+            best = min(epsilon, slack_turn(mu, slack))  # what holds at a smaller ε holds at this one
+            return min(1.0, math.exp(log_gaussian_delta(mu, best)) + slack_delta(slack, best))
 
         return self._each(one)
 
-    def _each(self, one: Callable[[float, float, Array, Array], float]) -> Number:
+    def _each(self, one: Callable[[float, float, float, Array, Array], float]) -> Number:
         """Apply a one-agent conversion to every agent, once per distinct total."""
         n, agents = len(self.pure), self.gaussian.size
         radial = np.moveaxis(self.radial.reshape(n, agents, 4), 1, 0).reshape(agents, 4 * n)
-        table = np.hstack(
-            [self.gaussian.reshape(agents, 1), self.zcdp.reshape(agents, 1), self.pure.reshape(n, agents).T, radial]
-        )
-        rows, back = np.unique(table, axis=0, return_inverse=True)
+        sums = np.stack([self.gaussian, self.zcdp, self.slack], axis=-1).reshape(agents, 3)
+        rows, back = np.unique(np.hstack([sums, self.pure.reshape(n, agents).T, radial]), axis=0, return_inverse=True)
         values = []
         for row in rows:
-            pure, shape = row[2 : 2 + n], row[2 + n :].reshape(n, 4)
-            values.append(one(float(row[0]), float(row[1]), pure[pure > 0], shape[pure > 0]))
+            pure, shape = row[3 : 3 + n], row[3 + n :].reshape(n, 4)
+            gaussian, zcdp, slack = (float(v) for v in row[:3])
+            values.append(one(gaussian, zcdp, slack, pure[pure > 0], shape[pure > 0]))
         return np.array(values)[back.ravel()] if self.gaussian.ndim else float(values[0])
 
 
 def _radial(event: Event) -> tuple[Number, Number, int, int]:
-    """αr, ln(1+x), width and rank of an objective perturbation; width 0 for any other pure ε."""
+    """αr, ln(1+x), width and rank of an objective perturbation; rank 0 for a fixed shift, width 0 for other pure ε."""
+    if isinstance(event, RadialNoise):
+        return event.epsilon, 0.0, int(event.width), 0
     if not isinstance(event, ObjectivePerturbation) or event.width is None:
         return 0.0, 0.0, 0, 0
     return np.multiply(event.noise_rate, event.shift), np.log1p(event.curvature_ratio), event.width, event.rank
@@ -151,7 +180,7 @@ def _cost(event: Event) -> tuple[str, Number]:
         case Gaussian():
             with np.errstate(over="ignore"):
                 return "gaussian", np.square(event.mu)
-        case PureDP() | RandomizedResponse() | ObjectivePerturbation():
+        case PureDP() | RandomizedResponse() | ObjectivePerturbation() | RadialNoise():
             return "pure", event.epsilon
         case ZCDP():
             return "zcdp", event.rho
@@ -160,7 +189,7 @@ def _cost(event: Event) -> tuple[str, Number]:
         case Unbounded():
             return "gaussian", math.inf
     known = ", ".join(kind.__name__ for kind in EVENT_TYPES)
-    raise TypeError(f"unknown event {type(event).__name__}: the accountant knows {known}")
+    raise WrongType(f"unknown event {type(event).__name__}: the accountant knows {known}")
 
 
 # --- the public questions --------------------------------------------------------------------------------
@@ -169,14 +198,14 @@ def _cost(event: Event) -> tuple[str, Number]:
 def epsilon(events: Iterable[Event], delta: float) -> Number:
     """Total ε at `delta` in [0, 1): a float, or an array if any event has one value per agent."""
     if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), given {delta}")
+        raise ConfideError(f"delta={delta}: must be in [0, 1)")
     return Total.of(events).epsilon(float(delta))
 
 
 def delta(events: Iterable[Event], epsilon: float) -> Number:
     """Total δ at `epsilon` ≥ 0."""
     if not 0 <= epsilon < math.inf:
-        raise ValueError(f"epsilon must be finite and at least 0, given {epsilon}")
+        raise ConfideError(f"epsilon={epsilon}: must be finite and at least 0")
     return Total.of(events).delta(float(epsilon))
 
 
@@ -191,10 +220,14 @@ def totals(events: Iterable[Event], delta: float) -> dict[Kind, Number]:
 
 
 def mu(events: Iterable[Event]) -> Number:
-    """Gaussian-DP parameter sqrt(Σ(sensitivity/scale)²) of purely Gaussian events."""
+    """Gaussian-DP parameter sqrt(Σ(sensitivity/scale)²) of purely Gaussian events.
+
+    With slack it is that of the Gaussian releases described, from which what was released differs in total variation by
+    at most `Total.of(events).slack`; epsilon, delta, trade_off, distinguish and reconstruct count both.
+    """
     total = Total.of(events)
     if np.any(total.zcdp > 0) or np.any(total.pure > 0):
-        raise ValueError("mu is defined for Gaussian events only, given zCDP or pure-ε events: use epsilon()")
+        raise ConfideError("zCDP or pure-ε events: mu is defined for Gaussian events only: use epsilon()")
     root = np.sqrt(total.gaussian)
     return root if root.ndim else float(root)
 
@@ -203,23 +236,25 @@ def trade_off(events: Iterable[Event], alpha: float | Sequence[float] | Array) -
     """Smallest false-negative rate β of any test of two neighbours at false-positive rate `alpha`.
 
     G_μ(α) = Φ(Φ⁻¹(1−α) − μ) for Gaussian events, f_ε(α) = max(0, 1 − e^ε·α, e^−ε·(1−α)) with the summed ε
-    for pure ones (Dong, Roth and Su 2022, section 2). Shape: that of `alpha`, then agents.
+    for pure ones (Dong, Roth and Su 2022, section 2); with slack η it is max(0, f(α + η) − η). Shape: that of `alpha`,
+    then agents.
     """
     level = np.asarray(alpha, dtype=np.float64)
     if not np.all((level >= 0) & (level <= 1)):
-        raise ValueError(f"alpha must be in [0, 1], given {alpha}")
+        raise ConfideError(f"alpha={alpha}: must be in [0, 1]")
     total = Total.of(events)
     whole = total.pure.sum(axis=0)
     if np.any(total.zcdp > 0) or (np.any(whole > 0) and np.any(total.gaussian > 0)):
-        raise ValueError("the trade-off curve is for Gaussian or for pure-ε events, given a mixture or zCDP")
+        raise ConfideError("a mixture of events, or zCDP: the trade-off curve is for Gaussian or for pure-ε events")
     if total.gaussian.ndim:
         level = level[..., None]
+    level = np.minimum(level + total.slack, 1.0)
     lost = np.isinf(total.gaussian) | np.isinf(whole)
     with np.errstate(divide="ignore", over="ignore"):
         root, whole = np.where(lost, 0.0, np.sqrt(total.gaussian)), np.where(lost, 0.0, whole)
         normal = ndtr(ndtri(1 - level) - root)
         chords = np.maximum(-np.expm1(whole + np.log(level)), np.exp(-whole) * (1 - level))
-    beta = np.where(lost, 0.0, np.where(whole > 0, np.maximum(chords, 0.0), normal))
+    beta = np.where(lost, 0.0, np.maximum(np.where(whole > 0, chords, normal) - total.slack, 0.0))
     return beta if beta.ndim else float(beta)
 
 
@@ -231,7 +266,7 @@ def distinguish(events: Iterable[Event] | float | Array, prior: float = 0.5) -> 
     A number in place of events is a Gaussian-DP μ.
     """
     if not 0 < prior < 1:
-        raise ValueError(f"prior must be in (0, 1), given {prior}")
+        raise ConfideError(f"prior={prior}: must be in (0, 1)")
     sure = max(prior, 1 - prior)
     return sure + (1 - sure) * delta(_as_events(events), math.log(sure / (1 - sure)))
 
@@ -244,7 +279,7 @@ def reconstruct(events: Iterable[Event] | float | Array, prior: float) -> Number
     `distinguish` is exact and smaller (Φ(μ/2), not Φ(μ), at prior ½).
     """
     if not 0 < prior < 1:
-        raise ValueError(f"prior must be in (0, 1), given {prior}")
+        raise ConfideError(f"prior={prior}: must be in (0, 1)")
     return 1 - trade_off(_as_events(events), prior)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import erfcx, erfinv, log_expit, ndtr, ndtri_exp
+from scipy.special import erfcx, erfinv, log_expit, ndtr, ndtri, ndtri_exp
 
 from confide.privacy.events import Number, checked
 
@@ -80,8 +80,39 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     return math.exp(min(0.0, x * ((1 + x) * rho - epsilon - math.log1p(1 / x)) - math.log1p(x)))
 
 
+def slack_delta(slack: float, epsilon: float) -> float:
+    """(1 + e^ε)·slack: what a total variation of `slack` on both data sets adds to δ (`discrete` has the proof)."""
+    return slack + math.exp(min(epsilon + math.log(slack), 1.0)) if slack > 0 else 0.0  # beyond 1 all is lost
+
+
+def slack_turn(mu: float, slack: float) -> float:
+    """ε up to which δ(ε) + (1 + e^ε)·slack of a μ-Gaussian-DP release falls: where Φ(−μ/2 − ε/μ) = slack."""
+    return max(0.0, -mu * (mu / 2 + float(ndtri(slack)))) if 0 < slack < 1 else (0.0 if slack else math.inf)
+
+
+def slack_epsilon(at: Callable[[float], float], slack: float, delta: float) -> float:
+    """Smallest ε with δ(ε) + (1 + e^ε)·slack ≤ `delta`, up to 1e-14; `at` is the inverse of δ(ε), ∞ if there is none.
+
+    From below: ε ← at(delta − (1 + e^ε)·slack) never passes the smallest solution, as `at` falls and e^ε rises, and
+    what is returned has been tried. Where the sum touches `delta` so slowly that the steps do not end, ∞ is valid too.
+    """
+    if slack == 0:
+        return at(delta)
+    found = 0.0
+    for _ in range(100):
+        left = delta - slack_delta(slack, found)
+        if left <= 0:
+            break
+        now = at(left)
+        if now <= found:
+            return found
+        found = now * (1 + 1e-14)
+    return math.inf
+
+
 def _root(function: Callable[[float], float], low: float, high: float, xtol: float = 1e-300) -> float:
-    return float(brentq(function, low, high, xtol=xtol, rtol=_RTOL, maxiter=2000))
+    least = math.ulp(0.0)  # a tolerance of a tiny root may have underflowed, and none is refused
+    return float(brentq(function, low, high, xtol=max(xtol, least), rtol=_RTOL, maxiter=2000))
 
 
 def gaussian_equivalent(epsilon: Number) -> Number:

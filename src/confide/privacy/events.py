@@ -12,6 +12,7 @@ different kinds protect different things and never add up.
 | ZCDP                  | any ρ-zero-concentrated private release                  | ρ                       |
 | RandomizedResponse    | a label, true with odds e^ε against each other class     | ε                       |
 | ObjectivePerturbation | minimiser of a strongly convex objective + noiseᵀ·model  | ε, see there            |
+| RadialNoise           | value + noise of density ∝ exp(−rate·‖·‖)                | ε = rate·shift, and less at δ > 0 |
 | Free                  | anything computed from earlier releases                  | 0                       |
 | Unbounded             | a release without a proof                                | ∞                       |
 """
@@ -19,17 +20,20 @@ different kinds protect different things and never add up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from confide.errors import ConfideError
 
 Array = NDArray[np.float64]
 Number = float | Array
 Kind = tuple[str, str, str]
 
 UNITS = ("row", "label")
+EVERYONE = "network"  # the adversary who is all others together and reads every message
 
 # The text is what an error message says; the function is what it means. NaN satisfies none of them.
 _RULES: dict[str, Callable[[Array], NDArray[np.bool_]]] = {
@@ -46,11 +50,11 @@ def checked(owner: str, name: str, value: Any, rule: str) -> Number:
     except ValueError:  # ragged lists
         array = np.array("")
     if array.dtype.kind not in "fiu" or array.ndim > 1 or array.size == 0:
-        raise ValueError(f"{owner}: {name} must be a number or one number per agent, given {value!r}")
+        raise ConfideError(f"{owner}: {name}={value!r}: must be a number or one number per agent")
     array = array.astype(np.float64)
     wrong = array[~_RULES[rule](array)]
     if wrong.size:
-        raise ValueError(f"{owner}: {name} must be {rule}, given {wrong.flat[0]}")
+        raise ConfideError(f"{owner}: {name}={wrong.flat[0]}: must be {rule}")
     if array.ndim == 0:
         return float(array)
     array.flags.writeable = False
@@ -59,36 +63,46 @@ def checked(owner: str, name: str, value: Any, rule: str) -> Number:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Event:
-    """Base of all events: what is protected, between which data sets, from whom."""
+    """Base of all events: what is protected, between which data sets, from whom.
+
+    unit         what is protected: "row", "label", …
+    adjacency    between which data sets: those where one unit is replaced
+    adversary    from whom: everyone, or a named coalition
+    """
 
     unit: str = field(default="row", kw_only=True)
     adjacency: str = field(default="replace", kw_only=True)
-    adversary: str = field(default="network", kw_only=True)
+    adversary: str = field(default=EVERYONE, kw_only=True)
 
     rules: ClassVar[dict[str, str]] = {}  # numeric field -> the rule it must satisfy
 
     def __post_init__(self) -> None:
         name = type(self).__name__
         if self.unit not in UNITS:
-            raise ValueError(f"{name}: unit must be one of {', '.join(UNITS)}, given {self.unit!r}")
+            raise ConfideError(f"{name}: unit={self.unit!r}: must be one of {', '.join(UNITS)}")
         for label, text in (("adjacency", self.adjacency), ("adversary", self.adversary)):
             if not isinstance(text, str) or not text:
-                raise ValueError(f"{name}: {label} must be a non-empty text, given {text!r}")
+                raise ConfideError(f"{name}: {label}={text!r}: must be a non-empty text")
         for label, rule in self.rules.items():
             object.__setattr__(self, label, checked(name, label, getattr(self, label), rule))
         lengths = {np.size(v) for label in self.rules if np.ndim(v := getattr(self, label))}
         if len(lengths) > 1:
-            raise ValueError(f"{name}: parameters must describe equally many agents, given {sorted(lengths)}")
+            raise ConfideError(f"{name}: parameters of {sorted(lengths)} agents: must describe equally many")
 
     @property
     def kind(self) -> Kind:
         """(unit, adjacency, adversary): only events of one kind add up."""
         return self.unit, self.adjacency, self.adversary
 
+    @property
+    def everyone(self) -> Event | None:
+        """What the same release is against everyone; None where the event does not say."""
+        return self if self.adversary == EVERYONE else None
+
     def __repr__(self) -> str:
-        # Parameters first; the kind only where it differs from the default.
+        # Parameters first; slack and kind only where they differ from the default.
         own = [f for f in fields(self) if not f.kw_only]
-        told = [f for f in fields(self) if f.kw_only and getattr(self, f.name) != f.default]
+        told = [f for f in fields(self) if f.kw_only and np.any(getattr(self, f.name) != f.default)]
         shown = ", ".join(f"{f.name}={_shown(getattr(self, f.name))}" for f in own + told)
         return f"{type(self).__name__}({shown})"
 
@@ -112,11 +126,38 @@ class Gaussian(Event):
     """A value of L2 `sensitivity` released with independent normal noise of standard deviation `scale`.
 
     Without noise (scale 0) a value that depends on the data costs infinity.
+
+    `slack` above 0 says that something else was released: on either of two neighbouring data sets, and whatever was
+    released before, its distribution is within this total variation of such a release (or a function of one). That is
+    what a discrete Gaussian is (`discrete`, with the proof of what slack costs).
+
+    `alone` above 0 says that the noise is several parties' together, behind masks, and that the adversary is only some
+    of them: against everyone the party's own noise, of this deviation, is all that there is.
     """
 
     sensitivity: Number
     scale: Number
-    rules: ClassVar[dict[str, str]] = {"sensitivity": "at least 0", "scale": "finite and at least 0"}
+    slack: Number = field(default=0.0, kw_only=True)
+    alone: Number = field(default=0.0, kw_only=True)
+    rules: ClassVar[dict[str, str]] = {
+        "sensitivity": "at least 0",
+        "scale": "finite and at least 0",
+        "slack": "at least 0",
+        "alone": "finite and at least 0",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if np.any(self.alone) and self.adversary == EVERYONE:
+            raise ConfideError(f"Gaussian: alone={_shown(self.alone)} against everyone: their noise is `scale`")
+        if np.any(np.greater(self.alone, self.scale)):
+            raise ConfideError(f"Gaussian: alone={_shown(self.alone)}: must be at most scale")
+
+    @property
+    def everyone(self) -> Event | None:
+        if self.adversary == EVERYONE:
+            return self
+        return replace(self, adversary=EVERYONE, scale=self.alone, alone=0.0) if np.all(self.alone) else None
 
     @property
     def mu(self) -> Number:
@@ -128,7 +169,10 @@ class Gaussian(Event):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PureDP(Event):
-    """A release known only to be ε-differentially private."""
+    """A release known only to be ε-differentially private.
+
+    epsilon    at least 0; one number, or one per agent
+    """
 
     epsilon: Number
     rules: ClassVar[dict[str, str]] = {"epsilon": "at least 0"}
@@ -136,7 +180,10 @@ class PureDP(Event):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ZCDP(Event):
-    """A release known only to be ρ-zCDP (Bun and Steinke 2016, Definition 1.1), e.g. a discrete Gaussian."""
+    """A release known only to be ρ-zCDP (Bun and Steinke 2016, Definition 1.1), e.g. a discrete Gaussian.
+
+    rho    at least 0; one number, or one per agent
+    """
 
     rho: Number
     rules: ClassVar[dict[str, str]] = {"rho": "at least 0"}
@@ -144,7 +191,11 @@ class ZCDP(Event):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomizedResponse(Event):
-    """A label out of `classes`, reported truthfully with odds e^ε against each other class."""
+    """A label out of `classes`, reported truthfully with odds e^ε against each other class.
+
+    epsilon    at least 0; one number, or one per agent
+    classes    a whole number of at least 2
+    """
 
     epsilon: Number
     classes: int
@@ -154,7 +205,7 @@ class RandomizedResponse(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.classes, int | np.integer) or self.classes < 2:  # True is 1: refused too
-            raise ValueError(f"RandomizedResponse: classes must be an integer from 2, given {self.classes!r}")
+            raise ConfideError(f"RandomizedResponse: classes={self.classes!r}: must be an integer from 2")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,12 +243,38 @@ class ObjectivePerturbation(Event):
         super().__post_init__()
         for name, value, least in (("width", self.width, 1), ("rank", self.rank, 1)):
             if value is not None and (not isinstance(value, int | np.integer) or value < least):
-                raise ValueError(f"ObjectivePerturbation: {name} must be an integer from {least}, given {value!r}")
+                raise ConfideError(f"ObjectivePerturbation: {name}={value!r}: must be an integer from {least}")
 
     @property
     def epsilon(self) -> Number:
         """noise_rate·shift + ln(1 + curvature_ratio)."""
         cost = np.asarray(np.multiply(self.noise_rate, self.shift) + np.log1p(self.curvature_ratio))
+        return cost if cost.ndim else float(cost)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RadialNoise(Event):
+    """A value in `width` dimensions released with noise of density ∝ exp(−noise_rate·‖e‖): output perturbation.
+
+    Replacing a row moves the value by at most `shift` in norm, and by one fixed vector given what was released before:
+    pure ε = noise_rate·shift, and much less at δ > 0, since most of the noise does not point along it (`mixtures`).
+    """
+
+    noise_rate: Number
+    shift: Number
+    width: int
+    curvature_ratio: ClassVar[float] = 0.0  # noise on what is released changes no determinant
+    rules: ClassVar[dict[str, str]] = {"noise_rate": "finite and above 0", "shift": "at least 0"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.width, bool) or not isinstance(self.width, int | np.integer) or self.width < 1:
+            raise ConfideError(f"RadialNoise: width={self.width!r}: must be an integer from 1")
+
+    @property
+    def epsilon(self) -> Number:
+        """noise_rate·shift."""
+        cost = np.asarray(np.multiply(self.noise_rate, self.shift))
         return cost if cost.ndim else float(cost)
 
 
@@ -217,6 +294,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     ZCDP,
     RandomizedResponse,
     ObjectivePerturbation,
+    RadialNoise,
     Free,
     Unbounded,
 )

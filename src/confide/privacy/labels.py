@@ -1,7 +1,14 @@
 """Guarantee labels: how much of a privacy claim rests on proof, on trust, or on nothing."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from confide.errors import ConfideError
+from confide.privacy.accounting import Total
+from confide.privacy.events import Event
 
 
 class Label(StrEnum):
@@ -15,7 +22,11 @@ class Label(StrEnum):
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A label and the one sentence that justifies it."""
+    """A label and the one sentence that justifies it.
+
+    label     proven, assumed, refuted or none
+    reason    one line, not empty
+    """
 
     label: Label
     reason: str
@@ -24,9 +35,17 @@ class Guarantee:
         try:
             object.__setattr__(self, "label", Label(self.label))
         except ValueError:
-            raise ValueError(f"label must be one of {', '.join(Label)}, given {self.label!r}") from None
+            raise ConfideError(f"label={self.label!r}: must be one of {', '.join(Label)}") from None
         if not isinstance(self.reason, str) or not self.reason or "\n" in self.reason:
-            raise ValueError(f"a guarantee needs a reason of one line, given {self.reason!r}")
+            raise ConfideError(f"reason={self.reason!r}: a guarantee needs a reason of one line")
+
+    def backed_by(self, events: Iterable[Event]) -> Guarantee:
+        """This guarantee of these events, or none where it claims something and one of them has no finite cost."""
+        if self.label in (Label.PROVEN, Label.ASSUMED):
+            for event in events:
+                if not Total.of([event]).finite:
+                    return Guarantee(Label.NONE, f"nothing bounds what {event!r} costs")
+        return self
 
     def __str__(self) -> str:
         return f"{self.label}: {self.reason}"

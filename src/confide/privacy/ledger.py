@@ -9,16 +9,23 @@
 
 * A *population* is a name that the owner declares for the people in the data. A changed, re-encoded or extended file
   under that name continues the spend; a keyed hash of the data only warns. All parties charged under one name add up.
-* A budget is for one kind (unit, adjacency, adversary): other kinds protect other things and never add. A release of
+* A budget is for one kind (unit, adjacency, adversary): other units protect other things and never add. A release of
   a kind without a budget is refused. Arithmetic and calculi: :mod:`confide.privacy.budget`.
-* The key of a release is (population, run, party, round). Charging it again with the same events is a no-op that
-  returns "already": the caller may re-send what it journaled, and nothing else. A run name stands for one journal.
+* Every release says what it costs against everyone, all others together, and needs a budget for that. A coalition may
+  have one besides: it is charged what a release states against this very coalition, and in full for one that states
+  nothing, such as any without masks. Opened later, it begins with all that was charged before.
+* The key of a release is (population, run, party, round, attempt). Charging it again with the same events is a no-op
+  that returns "already": the caller may re-send what it journaled, and nothing else. A run name stands for one journal.
+* A round whose noise is drawn a second time is a second release, another *attempt*, and is paid again.
 * A reservation holds the unspent part of a schedule, so that of two runs that do not both fit one is refused before its
   first release. Without one, or when the owner lowers the budget, a run stops before the release that would exceed.
 * SQLite in WAL mode syncs every commit, and every check shares one IMMEDIATE transaction with its write: of processes
   racing for the last of a budget exactly one wins. Rows are only ever appended; triggers refuse all else.
+* Every row is in a chain of keyed checksums that is verified on opening (:mod:`confide.privacy.chain`): damage is
+  refused in one line. Files of version 1 get their chain when they are first opened.
 
-Not covered: a file restored from an older copy forgets what was spent since; WAL needs a local disk.
+Not covered: a file restored from an older copy forgets what was spent since. Only who kept its `head` can tell; a node
+does, and charges again what its journal shows (`settle`). WAL needs a local disk.
 """
 
 from __future__ import annotations
@@ -26,44 +33,49 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import math
 import os
+import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from numbers import Integral
 from pathlib import Path
 from typing import Self
 
+from confide.errors import ConfideError
+from confide.privacy import admission
 from confide.privacy.budget import (
     GAUSSIAN,
-    PURE,
-    RHO,
     ROW,
     TOLERANCE,
     Balance,
     Bill,
     BudgetExceeded,
+    Cost,
     check_addable,
+    check_stated,
     limit,
     of_agent,
 )
+from confide.privacy.chain import Head
 from confide.privacy.events import Event, Free, Kind
 from confide.privacy.serialize import event_to_json
 from confide.privacy.storage import (
     Connection,
     Entry,
-    Key,
+    Hold,
     Store,
     append,
     budget_of,
     entries_of,
     events_of,
     kinds_of,
+    last_of_others,
     reserved_by,
     spent_by,
 )
 
-__all__ = ["ROW", "Balance", "BudgetExceeded", "Entry", "Ledger", "default_path"]
+__all__ = ["ROW", "Balance", "BudgetExceeded", "Entry", "Head", "Hold", "Ledger", "default_path"]
 
 
 def default_path() -> Path:
@@ -104,91 +116,121 @@ class Ledger:
 
         Without a `calculus` the first run decides: zCDP if it has any such release, else Gaussian.
         """
-        _text(population=name)
+        _name(population=name)
         if len(kind) != 3 or Free(unit=kind[0], adjacency=kind[1], adversary=kind[2]).kind != tuple(kind):
-            raise ValueError(f"kind must be (unit, adjacency, adversary), given {kind!r}")
+            raise ConfideError(f"kind={kind!r}: must be (unit, adjacency, adversary)")
         limit(epsilon, delta, calculus or GAUSSIAN)
+        epsilon, delta = float(epsilon), float(delta)  # sqlite3 writes NumPy's numbers as bytes
         with self._store.writing() as db:
             found = budget_of(db, name, kind)
             if found is None:
+                calculus = calculus or admission.calculus_before(db, name, kind)
                 append(db, "budgets", population=name, kind=kind, epsilon=epsilon, delta=delta, calculus=calculus)
+                admission.catch_up(db, name, kind, calculus)
                 return "opened"
-            if found[:2] == (epsilon, delta) and calculus in (None, found[2]):
+            if (found.epsilon, found.delta) == (epsilon, delta) and calculus in (None, found.calculus):
                 return "already"
-            raise ValueError(f"population {name!r} has a {kind[0]} budget of ε={found[0]:g} at δ={found[1]:g} "
-                             f"({found[2] or 'any'} calculus), given another: change_budget changes it")  # fmt: skip
+            raise ConfideError(
+                f"another budget for population {name!r}: it has a {kind[0]} one of ε={found.epsilon:g} at "
+                f"δ={found.delta:g} ({found.calculus or 'any'} calculus): change_budget changes it"
+            )
 
     def change_budget(self, name: str, epsilon: float, delta: float, *, kind: Kind = ROW,
-                      calculus: str | None = None) -> None:  # fmt: skip
+                      calculus: str | None = None, slack: float | None = None) -> None:  # fmt: skip
         """Raise or lower a budget, never below what is spent; recorded as a row of its own.
 
-        The guarantee is that of the largest budget there was. `calculus` re-declares how the budget counts; both are
-        the owner's decisions and must not depend on what was released.
+        The guarantee is that of the largest budget there was. `calculus` re-declares how the budget counts, `slack` how
+        much total variation it keeps for secure noise; all are the owner's decisions and must not depend on what was
+        released.
         """
+        if slack is not None and (isinstance(slack, bool) or not 0 <= slack < 1):
+            raise ConfideError(f"slack={slack!r}: must be at least 0 and below 1")
         with self._store.writing() as db:
-            now = self._balance(db, name, kind, calculus)
+            now = admission.balance(db, name, kind, calculus)
             if calculus is not None and now.held > 0:
-                raise ValueError(f"population {name!r}: unfinished runs hold part of the budget: end them first")
-            charged = Bill.sum(Bill.of(e.events) for e in entries_of(db, name))
-            check_addable(name, kind, now.calculus, charged.parts.get(kind, frozenset()))
-            if now.spent > limit(epsilon, delta, now.calculus) * (1 + TOLERANCE):
-                raise ValueError(f"population {name!r}: ε={now.spent_epsilon:.4g} at δ={now.delta:g} is spent, a "
-                                 f"budget of ε={epsilon:g} at δ={delta:g} would lie below")  # fmt: skip
-            fixed = calculus or self._in_force(db, name, kind)[2]
-            append(db, "budgets", population=name, kind=kind, epsilon=epsilon, delta=delta, calculus=fixed)
+                raise ConfideError(f"population {name!r}: unfinished runs hold part of the budget: end them first")
+            check_addable(name, kind, now.calculus, admission.parts_charged(db, name, kind))
+            before = admission.in_force(db, name, kind)
+            kept = before.slack if slack is None else slack
+            if slack is None and now.spent_slack > (kept or 0.0):
+                kept = now.spent_slack  # of releases that were settled after they were made
+            most = limit(epsilon, delta, now.calculus, kept or 0.0) * (1 + TOLERANCE)
+            if now.spent > most or now.spent_slack > (kept or 0.0):
+                raise ConfideError(
+                    f"population {name!r}: ε={now.spent_epsilon:.4g} at δ={now.delta:g} is spent, a "
+                    f"budget of ε={epsilon:g} at δ={delta:g} would lie below"
+                )
+            append(db, "budgets", population=name, kind=kind, epsilon=float(epsilon), delta=float(delta),
+                   calculus=calculus or before.calculus, slack=None if kept is None else float(kept))  # fmt: skip
 
     # --- releases ---------------------------------------------------------------------------------------------------
 
-    def reserve(self, population: str, run: str, events_by_round: Sequence[Sequence[Event]], *,
+    def together(self) -> AbstractContextManager[object]:
+        """What this thread does inside is one transaction: all of it or, if an error leaves it, nothing."""
+        return self._store.writing()
+
+    def reserve(self, population: str, run: str, events_by_round: Sequence[Sequence[Event]], *, spare: int = 0,
                 agent: int | None = None, party: str | None = None) -> None:  # fmt: skip
-        """Hold the whole schedule for this run, or refuse it; what the run has charged already counts as part of it."""
-        party = _party(party, agent)
-        _text(population=population, run=run)
-        bill = Bill.sum(Bill.of(of_agent(events, agent)) for events in events_by_round)
-        with self._store.writing() as db:
-            self._admit(db, population, (run, party), bill, f"run {run!r} ({len(events_by_round)} rounds)", whole=True)
-            for kind, cost in bill.costs.items():
-                if reserved_by(db, population, kind, GAUSSIAN).get((run, party)) != cost.square:
-                    append(db, "reservations", population=population, run=run, party=party, kind=kind, **cost._asdict())
+        """Hold the whole schedule for this run, or refuse it; what the run has charged already counts as part of it.
 
-    def charge(self, population: str, run: str, round: int, events: Sequence[Event], *, agent: int | None = None,
-               party: str | None = None, method: str = "", guarantee: object = "") -> str:  # fmt: skip
-        """Pay for one release before it is made: "charged", or "already"; raises if the budget does not cover it.
-
-        `agent` picks the values of one agent where events have one value an agent, and names the `party` unless given.
+        `spare` attempts are held besides, each at the price of the dearest round.
         """
         party = _party(party, agent)
-        _text(population=population, run=run)
-        if isinstance(round, bool) or not isinstance(round, Integral) or round < 0:
-            raise ValueError(f"round {round!r}: must be a whole number of at least 0")
-        mine = of_agent(events, agent)
-        bill = Bill.of(mine)
-        text = json.dumps([event_to_json(e) for e in mine], sort_keys=True, allow_nan=False)
+        _text(population=population)
+        _name(run=run)
+        _whole(spare=spare)
+        check_stated(event for events in events_by_round for event in events)
+        rounds = [Bill.of(of_agent(events, agent)) for events in events_by_round]
+        bill = Bill.sum([*rounds, Bill.largest(rounds).times(int(spare))])
+        what = f"run {run!r} ({len(rounds)} rounds{f' and {spare} spare' if spare else ''})"
         with self._store.writing() as db:
-            key = (population, run, party, int(round))
-            query = "SELECT events FROM releases WHERE (population, run, party, round) = (?, ?, ?, ?)"
-            if found := db.execute(query, key).fetchone():
-                if found[0] == text:
-                    self._store.sync()
-                    return "already"
-                before = list(events_of(found[0]))
-                raise ValueError(f"round {round} of run {run!r} was charged to {population!r} as {before}, given "
-                                 f"{mine}: another release needs another run")  # fmt: skip
-            self._admit(db, population, (run, party), bill, f"round {round} of run {run!r}", whole=False)
-            release = append(db, "releases", population=population, run=run, party=party, round=int(round),
-                             method=method, guarantee=str(guarantee), events=text)  # fmt: skip
-            for kind, cost in bill.costs.items():
-                append(db, "costs", release=release, kind=kind, **cost._asdict())
-        return "charged"
+            admission.admit(db, population, (run, party), bill, what, whole=True)
+            for kind, cost in admission.recorded(db, population, bill).items():
+                held = reserved_by(db, population, kind).get((run, party))
+                if held is None or held[1] != cost:
+                    append(db, "reservations", population=population, run=run, party=party, kind=kind, **cost._asdict())
+
+    def charge(self, population: str, run: str, round: int, events: Sequence[Event], *, attempt: int = 1,
+               agent: int | None = None, party: str | None = None, method: str = "", guarantee: object = ""
+               ) -> str:  # fmt: skip
+        """Pay for one release before it is made: "charged", or "already"; raises if the budget does not cover it.
+
+        `agent` picks the values of one agent where events have one value per agent, and names the `party` unless given.
+        """
+        party = _party(party, agent)
+        with self._store.writing() as db:
+            return self._charge(db, (population, run, party), round, attempt, of_agent(events, agent), method,
+                                str(guarantee), forced=False)  # fmt: skip
+
+    def settle(self, population: str, run: str, released: Iterable[tuple[int, int, Sequence[Event]]], *,
+               agent: int | None = None, party: str | None = None, method: str = "", guarantee: object = ""
+               ) -> list[tuple[int, int]]:  # fmt: skip
+        """Charge what was released already, each (round, attempt, events), and is not here; those it had to charge.
+
+        It happened, so it counts even where it passes the budget: then nothing more is admitted. All or nothing, once.
+        """
+        party, done = _party(party, agent), []
+        with self._store.writing() as db:
+            there = self._attempts(db, population, run, party)
+            for round, attempt, events in released:
+                if attempt > there.get(round, 0):
+                    self._charge(db, (population, run, party), round, attempt, of_agent(events, agent), method,
+                                 str(guarantee), forced=True)  # fmt: skip
+                    done.append((round, attempt))
+            if done:
+                append(db, "notes", text=f"run {run!r} of {population!r}: {len(done)} releases charged after they were "
+                                         f"made, rounds {done[0][0]} to {done[-1][0]}")  # fmt: skip
+        return done
 
     def end(self, population: str, run: str, *, agent: int | None = None, party: str | None = None) -> None:
         """Give back what a run holds and has not spent."""
         key = (run, _party(party, agent))
         with self._store.writing() as db:
-            for kind in kinds_of(db, population):
-                if reserved_by(db, population, kind, GAUSSIAN).get(key):
+            for kind in kinds_of(db, population, "reservations"):
+                held = reserved_by(db, population, kind).get(key)
+                if held is not None and any(held[1]):
                     append(db, "reservations", population=population, run=run, party=key[1], kind=kind,
-                           square=0.0, pure=0.0)  # fmt: skip
+                           **Cost(0.0, 0.0)._asdict())  # fmt: skip
 
     def note_data(self, population: str, chunks: Iterable[bytes]) -> bool:
         """Remember a keyed hash of the data; warn, and return True, if it is not the one seen last.
@@ -220,11 +262,11 @@ class Ledger:
     def balances(self, population: str) -> list[Balance]:
         """One balance for each kind that has a budget."""
         with self._store.reading() as db:
-            return [self._balance(db, population, kind) for kind in kinds_of(db, population)]
+            return [admission.balance(db, population, kind) for kind in kinds_of(db, population)]
 
     def balance(self, population: str, kind: Kind = ROW) -> Balance:
         with self._store.reading() as db:
-            return self._balance(db, population, kind)
+            return admission.balance(db, population, kind)
 
     def spent(self, population: str, kind: Kind = ROW) -> float:
         """ε at the budget's δ of everything charged."""
@@ -239,50 +281,120 @@ class Ledger:
         with self._store.reading() as db:
             return entries_of(db, population)
 
+    def holds(self, population: str) -> list[Hold]:
+        """What unfinished runs hold and have not spent, by kind and run."""
+        out = []
+        with self._store.reading() as db:
+            for kind in kinds_of(db, population):
+                calculus = admission.in_force(db, population, kind).calculus or GAUSSIAN
+                spent = spent_by(db, population, kind, admission.column_of(calculus))
+                loose = spent_by(db, population, kind, "slack")
+                for key, (at, cost) in reserved_by(db, population, kind).items():
+                    rest = Cost(*(max(0.0, most - used.get(key, 0.0)) for most, used in
+                                  ((cost.square, spent), (cost.pure, spent), (cost.slack, loose))))  # fmt: skip
+                    if rest.on(calculus) > 0:
+                        out.append(Hold(population, kind, *key, at, rest.on(calculus), rest.slack))
+        return out
+
+    def who(self, run: str) -> list[tuple[str, str]]:
+        """Every (population, party) that this run was charged or reserved for."""
+        with self._store.reading() as db:
+            return db.execute("SELECT population, party FROM releases WHERE run = ? UNION SELECT population, party "
+                              "FROM reservations WHERE run = ? ORDER BY 1, 2", (run, run)).fetchall()  # fmt: skip
+
+    def attempts(self, population: str, run: str, *, party: str = "") -> dict[int, int]:
+        """Of every round that a run was charged for, the last attempt."""
+        with self._store.reading() as db:
+            return self._attempts(db, population, run, party)
+
+    def notes(self) -> list[tuple[str, str]]:
+        """What happened to the file itself: when, and what."""
+        with self._store.reading() as db:
+            return db.execute("SELECT at, text FROM notes ORDER BY id").fetchall()
+
+    def head(self) -> Head:
+        """How far the chain has come. Keep it elsewhere: an older copy of the file does not continue it."""
+        with self._store.reading() as db:
+            return db.chain.head
+
+    def continues(self, head: Head) -> bool:
+        """Whether everything is here that was here at this head."""
+        with self._store.reading() as db:
+            found = db.execute("SELECT tag FROM chain WHERE id = ?", (head.rows,)).fetchone()
+            return head.rows == 0 or (found is not None and found[0] == head.tag)
+
+    def others(self, run: str, *, party: str = "", after: int = 0) -> tuple[Head | None, bool]:
+        """The last row beyond number `after` of the chain that is not this run's, and whether one is a release."""
+        with self._store.reading() as db:
+            return last_of_others(db, run, party, after)
+
     # --- inside a transaction ---------------------------------------------------------------------------------------
 
-    def _admit(self, db: Connection, population: str, key: Key, bill: Bill, what: str, *, whole: bool) -> None:
-        """Refuse a bill that does not fit beside what all others spent or hold; the first one fixes the calculus."""
-        for kind, cost in bill.costs.items():
-            epsilon, delta, calculus = self._in_force(db, population, kind)
-            if calculus is None:
-                calculus = RHO if RHO in bill.parts[kind] else GAUSSIAN
-                append(db, "budgets", population=population, kind=kind, epsilon=epsilon, delta=delta, calculus=calculus)
-            check_addable(population, kind, calculus, bill.parts[kind])
-            spent = spent_by(db, population, kind, calculus)
-            own, amount = spent.pop(key, 0.0), cost.on(calculus)
-            reserved = reserved_by(db, population, kind, calculus)
-            held = [max(0.0, reserved[k] - spent.get(k, 0.0)) for k in reserved if k != key]
-            needed = max(own, amount) if whole else own + amount
-            if math.fsum([*spent.values(), *held, needed]) > limit(epsilon, delta, calculus) * (1 + TOLERANCE):
-                used = math.fsum([*spent.values(), own])
-                now = Balance(population, kind, epsilon, delta, calculus, used, math.fsum(held))
-                waits = f" (ε={now.at(now.held):.4g} is held by other runs)" if now.held > 0 else ""
-                hint = "; for pure ε alone, calculus='pure' counts less" if bill.parts[kind] == {PURE} else ""
-                raise BudgetExceeded(
-                    f"population {population!r}: {what} costs ε={now.at(amount):.4g}, and of {now} for each {kind[0]} "
-                    f"ε={now.left_epsilon:.4g} is left{waits}: nothing was charged{hint if calculus != PURE else ''}"
-                )
+    def _attempts(self, db: Connection, population: str, run: str, party: str) -> dict[int, int]:
+        return dict(db.execute("SELECT round, max(attempt) FROM releases WHERE (population, run, party) = (?, ?, ?) "
+                               "GROUP BY round", (population, run, party)).fetchall())  # fmt: skip
 
-    def _in_force(self, db: Connection, population: str, kind: Kind) -> tuple[float, float, str | None]:
-        if budget := budget_of(db, population, kind):
-            return budget
-        raise ValueError(f"population {population!r} has no budget for {'/'.join(kind)}: open_population sets it")
+    def _charge(self, db: Connection, who: tuple[str, str, str], round: int, attempt: int, events: list[Event],
+                method: str, guarantee: str, *, forced: bool) -> str:  # fmt: skip
+        population, run, party = who
+        _text(population=population)
+        _name(run=run)
+        _line(method=method)
+        _whole(round=round)
+        _whole(attempt=attempt, least=1)
+        check_stated(events)
+        bill = Bill.of(events)
+        text = json.dumps([event_to_json(e) for e in events], sort_keys=True, allow_nan=False)
+        query = "SELECT events FROM releases WHERE (population, run, party, round, attempt) = (?, ?, ?, ?, ?)"
+        if found := db.execute(query, (*who, int(round), int(attempt))).fetchone():
+            if events_of(found[0]) == tuple(events):
+                self._store.sync()
+                return "already"
+            before = list(events_of(found[0]))
+            raise ConfideError(
+                f"{events} for round {round} of run {run!r}: it was charged to {population!r} as {before}: another "
+                "release needs another run"
+            )
+        again = f", attempt {attempt}," if attempt > 1 else ""
+        admission.admit(db, population, (run, party), bill, f"round {round}{again} of run {run!r}", whole=False,
+                    forced=forced)  # fmt: skip
+        release = append(db, "releases", population=population, run=run, party=party, round=int(round),
+                         attempt=int(attempt), method=method, guarantee=guarantee, events=text)  # fmt: skip
+        for kind, cost in admission.recorded(db, population, bill).items():
+            append(db, "costs", release=release, kind=kind, **cost._asdict())
+        return "charged"
 
-    def _balance(self, db: Connection, population: str, kind: Kind, calculus: str | None = None) -> Balance:
-        epsilon, delta, fixed = self._in_force(db, population, kind)
-        calculus = calculus or fixed or GAUSSIAN
-        spent, reserved = spent_by(db, population, kind, calculus), reserved_by(db, population, kind, calculus)
-        held = math.fsum(max(0.0, amount - spent.get(k, 0.0)) for k, amount in reserved.items())
-        return Balance(population, kind, epsilon, delta, calculus, math.fsum(spent.values()), held)
+
+def _whole(least: int = 0, **numbers: int) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value < 2**63:
+            raise ConfideError(f"{name} {value!r}: must be a whole number of at least {least} and below 2**63")
 
 
 def _party(party: str | None, agent: int | None) -> str:
     """The party's part of the key; by default the agent, so that no agent's release passes for another's."""
-    return party if party is not None else "" if agent is None else str(agent)
+    if party is not None:
+        _line(party=party)
+        return party
+    return "" if agent is None else str(agent)
+
+
+def _line(**texts: str) -> None:
+    """On one line, perhaps empty."""
+    for name, value in texts.items():
+        if not isinstance(value, str) or not value.isprintable():
+            raise ConfideError(f"{name}={value!r}: must be a text on one line")
 
 
 def _text(**names: str) -> None:
     for name, value in names.items():
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
-            raise ValueError(f"{name} must be a name on one line, given {value!r}")
+            raise ConfideError(f"{name}={value!r}: must be a name on one line")
+
+
+def _name(**names: str) -> None:
+    """A name as it is given first: no other that looks the same may stand beside it, with a budget of its own."""
+    _text(**names)
+    for name, value in names.items():
+        if value != unicodedata.normalize("NFC", value).strip():
+            raise ConfideError(f"{name}={value!a}: must be in Unicode's form NFC and without blanks around it")

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from confide import threads
+from confide.compiled import njit
+from confide.errors import ConfideError
 from confide.privacy.philox import MASK, SHIFT, philox
 from confide.privacy.ziggurat import fill_normals
 
@@ -25,13 +26,13 @@ Index = NDArray[np.int64]
 NORMAL, EXPONENTIAL, UNIFORM = 0, 1, 2
 
 
-@njit(cache=True)
+@njit
 def _unit(high: Any, low: Any) -> float:
     """A double in (0, 1): 52 random bits and a half, so that its logarithm is finite."""
     return (float((high << np.uint64(20)) | (low >> np.uint64(12))) + 0.5) / 4503599627370496.0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fill(seeds: Index, agents: Index, t: int, name: int, kind: int, out: Array, first: int, end: int) -> None:
     """out[s, a, :] for the jobs first..end (job = s·agents + a): normal, exponential or uniform draws."""
     width = out.shape[2]
@@ -98,6 +99,11 @@ class SimulatedNoise:
         return out
 
     def gaussian(self, name: str, value: Array, scale: Array) -> Array:
+        if value.shape[:2] != (len(self.seeds), len(self.agents)):
+            raise ConfideError(
+                f"noise for {value.shape[:2]} seeds and agents: there are "
+                f"{(len(self.seeds), len(self.agents))}, and each has noise of its own"
+            )
         return value + scale * self.normal(name, value.shape[2])
 
     def public_normal(self, name: str, width: int) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from confide.compiled import njit
 
 MASK = np.uint64(0xFFFFFFFF)
 SHIFT = np.uint64(32)
@@ -13,7 +14,7 @@ _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 W0, W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
-@njit(cache=True, inline="always")  # so that a loop over counters becomes SIMD
+@njit(inline="always")  # so that a loop over counters becomes SIMD
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
     """Four 32-bit words, held in uint64."""
     for _ in range(10):

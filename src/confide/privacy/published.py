@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from confide.errors import ConfideError
 from confide.privacy.accounting import epsilon as exact_epsilon
 from confide.privacy.events import Gaussian, Number
 
@@ -58,7 +59,7 @@ def _growth(decay: float, rounds: int) -> float:
     """(1−R^T)/(R^(T−1)−R^T), the summed cost of T rounds in units of the first."""
     _rounds(rounds)
     if not 0 < decay < 1:
-        raise ValueError(f"decay must be in (0, 1), given {decay}")
+        raise ConfideError(f"decay={decay}: must be in (0, 1)")
     return (1 - decay**rounds) / (decay ** (rounds - 1) * (1 - decay))
 
 
@@ -66,7 +67,8 @@ def sqrt_rounds(iteration_epsilon: float, rounds: int, delta: float, *, clipped:
     """√T·ε of (DDP-, DP-) ADMM: the "total privacy loss" on the axis of the CDP-ADMM paper's Fig. 1 and 2."""
     _rounds(rounds)
     claim = math.sqrt(rounds) * iteration_epsilon
-    return _compared("√T·ε, CDP-ADMM Fig. 1 and 2", claim, iteration_epsilon, rounds, delta, clipped)
+    mu = classical_mu(iteration_epsilon, rounds, delta)
+    return gaussian_claim("√T·ε, CDP-ADMM Fig. 1 and 2", claim, mu, rounds, delta, clipped=clipped)
 
 
 # --- Recycled ADMM (Zhang, Khalili, Liu) ------------------------------------------------------------------
@@ -84,7 +86,7 @@ def r_admm(
     h, rate, size = (np.asarray(v, dtype=np.float64) for v in (strong_convexity, noise_rate, rows))
     _positive(loss_weight=loss_weight, rows=size, curvature=curvature, strong_convexity=h, noise_rate=rate)
     if max(h.ndim, rate.ndim) == 0:
-        raise ValueError("strong_convexity or noise_rate must have one value per round, given two scalars")
+        raise ConfideError("strong_convexity and noise_rate are two scalars: one of them must have one value per round")
     if {h.ndim, rate.ndim} == {1, 2}:
         h, rate = (v if v.ndim == 2 else v[:, None] for v in (h, rate))
     per_round = 1.4 * curvature / h + rate  # (rounds,) or (rounds, agents)
@@ -116,7 +118,7 @@ class DZOASetting:
     def __post_init__(self) -> None:
         _positive(**{k: v for k, v in vars(self).items() if k != "solution_norm"})
         if self.spread <= 0:
-            raise ValueError(f"inner_rounds must satisfy (23), given {self.inner_rounds}")
+            raise ConfideError(f"inner_rounds={self.inner_rounds}: must satisfy (23)")
 
     @property
     def sensitivity(self) -> float:
@@ -164,7 +166,8 @@ def d_zoa_total(iteration_epsilon: float, rounds: int, delta: float) -> Publishe
 
 def fdp_admm(iteration_epsilon: float, rounds: int, delta: float, *, clipped: bool) -> PublishedBound:
     """Theorem 1 claims (ε, δ) for the algorithm; its proof covers one iteration."""
-    return _compared("FDP-ADMM, Theorem 1", iteration_epsilon, iteration_epsilon, rounds, delta, clipped)
+    mu = classical_mu(iteration_epsilon, rounds, delta)
+    return gaussian_claim("FDP-ADMM, Theorem 1", iteration_epsilon, mu, rounds, delta, clipped=clipped)
 
 
 def classical_mu(iteration_epsilon: float, rounds: int, delta: float) -> float:
@@ -174,11 +177,45 @@ def classical_mu(iteration_epsilon: float, rounds: int, delta: float) -> float:
     return math.sqrt(rounds) * iteration_epsilon / math.sqrt(2 * _log_1_25(delta))
 
 
-def _compared(
-    name: str, claim: float, iteration_epsilon: float, rounds: int, delta: float, clipped: bool
-) -> PublishedBound:
-    """A claim about classically calibrated Gaussian rounds, judged by their exact total."""
-    exact = float(exact_epsilon([Gaussian(classical_mu(iteration_epsilon, rounds, delta), 1.0)], delta))
+def classical_epsilon(mu: float, delta: float) -> float:
+    """ε of one release of Gaussian noise σ at sensitivity Δ = μσ by the classical rule σ = Δ·√(2 ln(1.25/δ))/ε."""
+    _positive(mu=mu)
+    return mu * math.sqrt(2 * _log_1_25(delta))
+
+
+# --- baselines whose claim is another paper's ---------------------------------------------------------------
+
+
+def advanced(first_mu: float, rounds: int, total_mu: float, delta: float, *, clipped: bool) -> PublishedBound:
+    """The noise of DPSGD and PVP as D-ZOA's authors compare them: (20) for one iteration, (25) for all of them."""
+    iteration = first_mu * math.sqrt(2.1 * _log_1_25(delta))  # (20)
+    claim = d_zoa_total(iteration, rounds, delta).epsilon  # (25)
+    return gaussian_claim("(20) and (25) of the D-ZOA paper", float(claim), total_mu, rounds, delta, clipped=clipped)
+
+
+def pvp_iteration(epsilon: Number, rounds: int, *, clipped: bool) -> PublishedBound:
+    """Dynamic privacy of Zhang and Zhu 2017: ε of one iteration of one node, and nothing about all of them."""
+    valid = clipped and rounds == 1
+    why = _UNCLIPPED if not clipped else f"of one iteration; {rounds} iterations were made"
+    return PublishedBound("PVP, one iteration", epsilon, valid, why)
+
+
+def pdml_labels(epsilon: float) -> PublishedBound:
+    """Proposition 1: a label reported with odds e^ε : 1."""
+    why = "for labels: randomised response, which later rounds cannot undo"
+    return PublishedBound("PDML, Proposition 1", epsilon, True, why)
+
+
+def pdml_iteration(first_mu: float, rounds: int, delta: float) -> PublishedBound:
+    """Dynamic privacy of (16): ε of one iteration; the paper itself says that all iterations together have none."""
+    claim = classical_epsilon(first_mu, delta)
+    why = f"for features: of one iteration of {rounds}, and noise drawn once hides no row from several messages"
+    return PublishedBound("PDML, (16)", claim, False, why)
+
+
+def gaussian_claim(name: str, claim: float, mu: float, rounds: int, delta: float, *, clipped: bool) -> PublishedBound:
+    """A claim about Gaussian rounds, judged by their exact total μ."""
+    exact = float(exact_epsilon([Gaussian(mu, 1.0)], delta))
     if not clipped:
         return PublishedBound(name, claim, False, _UNCLIPPED)
     relation = "at most" if exact <= claim else "above"
@@ -192,17 +229,17 @@ def _compared(
 def _positive(**values: Any) -> None:
     for name, value in values.items():
         if not np.all((np.asarray(value) > 0) & np.isfinite(value)):
-            raise ValueError(f"{name} must be finite and above 0, given {value}")
+            raise ConfideError(f"{name}={value}: must be finite and above 0")
 
 
 def _rounds(value: int, name: str = "rounds") -> None:
     if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1, given {value!r}")
+        raise ConfideError(f"{name}={value!r}: must be a whole number from 1")
 
 
 def _delta(value: float) -> float:
     if not 0 < value < 1:
-        raise ValueError(f"delta must be in (0, 1), given {value}")
+        raise ConfideError(f"delta={value}: must be in (0, 1)")
     return value
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from confide.errors import ConfideError
 from confide.privacy.mechanisms import randomize_labels
 
 _SCHEMA = """
@@ -39,7 +40,7 @@ class ResponseBook:
             with self._open() as db:
                 db.executescript(_SCHEMA)
         except sqlite3.DatabaseError:
-            raise ValueError(f"{self.path}: not a book of responses, or damaged") from None
+            raise ConfideError(f"{self.path}: not a book of responses, or damaged") from None
         with self._open() as db:
             db.execute("INSERT OR IGNORE INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
             self._key = bytes(db.execute("SELECT key FROM secret").fetchone()[0])
@@ -57,6 +58,11 @@ class ResponseBook:
     def _who(self, person: str) -> bytes:
         return hmac.new(self._key, person.encode(), hashlib.sha256).digest()
 
+    def name(self, person: str, task: str) -> str:
+        """What a record is called: the same for the same person and task, and only this book can tell whose it is."""
+        message = b"record\0" + hashlib.sha256(task.encode()).digest() + person.encode()
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+
     def choose(self, person: str, task: str, epsilon: float, classes: int = 2) -> float:
         """Fix this person's ε for this task, before the label is read. The same ε again is fine, another is refused."""
         randomize_labels([1.0], epsilon, classes, seed=0)  # the checks of the mechanism, on a label nobody has
@@ -65,7 +71,7 @@ class ResponseBook:
             db.execute("INSERT OR IGNORE INTO choice VALUES (?, ?, ?, ?)", row)
             fixed = db.execute("SELECT epsilon, classes FROM choice WHERE who = ? AND task = ?", row[:2]).fetchone()
         if fixed != row[2:]:
-            raise ValueError(
+            raise ConfideError(
                 f"epsilon={epsilon:g} with {classes} classes: task {task!r} was fixed at {fixed[0]:g} with {fixed[1]}"
             )
         return float(epsilon)
@@ -81,7 +87,7 @@ class ResponseBook:
             query = "SELECT epsilon, classes FROM choice WHERE who = ? AND task = ?"
             chosen = db.execute(query, (who, task)).fetchone()
             if chosen is None:
-                raise ValueError(f"task {task!r}: choose an epsilon before the label is read")
+                raise ConfideError(f"task {task!r}: choose an epsilon before the label is read")
             drawn = float(randomize_labels(np.array([label]), *chosen)[0])
             db.execute("INSERT INTO response VALUES (?, ?, ?)", (who, task, drawn))
         return drawn  # only after it is on disk: a crash must not lead to a second draw that somebody saw the first of

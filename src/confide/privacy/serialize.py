@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from confide.errors import ConfideError
 from confide.privacy.events import EVENT_TYPES, Event
 
 
 def event_to_json(event: Event) -> dict[str, Any]:
-    """Type and fields of an event."""
-    return {"type": type(event).__name__, **{f.name: plain(getattr(event, f.name)) for f in fields(event)}}
+    """Type and fields of an event; those that came later are left out where they are 0, as in files from before."""
+    told = {f.name: plain(getattr(event, f.name)) for f in fields(event)}
+    for later in ("slack", "alone"):
+        if not np.any(told.get(later, 1.0)):
+            del told[later]
+    return {"type": type(event).__name__, **told}
 
 
 def event_from_json(data: dict[str, Any]) -> Event:
@@ -21,7 +26,7 @@ def event_from_json(data: dict[str, Any]) -> Event:
     kinds = {kind.__name__: kind for kind in EVENT_TYPES}
     name = data.pop("type")
     if name not in kinds:
-        raise ValueError(f"unknown event {name!r}: known are {', '.join(kinds)}")
+        raise ConfideError(f"unknown event {name!r}: known are {', '.join(kinds)}")
     return kinds[name](**data)
 
 

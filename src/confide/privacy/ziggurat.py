@@ -3,7 +3,11 @@
 The ziggurat of Marsaglia and Tsang (J. Stat. Softw. 5(8), 2000) in Doornik's form ("An improved ziggurat method",
 2005), which takes the layer and the value from different bits, on words of Philox-4x32-10: entry i of a draw comes from
 word i alone, 24 bits of it, and from words of its own in the one case of 140 that the first is rejected. So any prefix
-of a draw, of any seed and agent, can be had by itself, at a quarter of the price of `noise.fill`.
+of a draw, of any seed and agent, can be had by itself.
+
+Measured side by side on one thread (benchmarks/by_hand.py, three runs): a million numbers take 3 ms; NumPy's ziggurat
+takes 3.4 to 5.3 times as long on PCG64 and 4.9 to 7.0 on its Philox, Numba's own normals 13 to 19 times, and Box and
+Muller on the same counters (`noise.fill`) 7.5 to 11 times.
 """
 
 from __future__ import annotations
@@ -12,9 +16,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from confide.compiled import njit
 from confide.privacy.philox import MASK, SHIFT, W1, philox
 
 Array = NDArray[np.float64]
@@ -42,7 +46,7 @@ _X = _edges()
 _RATIO = _X[1:] / _X[:-1]
 
 
-@njit(cache=True)
+@njit
 def _words(block: Any, agent: Any, t: Any, name: Any, k0: Any, k1: Any, count: int, out: Any) -> None:
     """Words of `count` blocks from `block` on, word i of a block in row i; a loop that the compiler turns to SIMD."""
     for b in range(count):
@@ -50,18 +54,18 @@ def _words(block: Any, agent: Any, t: Any, name: Any, k0: Any, k1: Any, count: i
         out[0, b], out[1, b], out[2, b], out[3, b] = c0, c1, c2, c3
 
 
-@njit(cache=True)
+@njit
 def _uniform(word: Any) -> float:
     return (float(np.int64(word)) + 0.5) / 4294967296.0
 
 
-@njit(cache=True)
+@njit
 def _value(word: Any) -> float:
     """In (-1, 1): the upper 24 bits of a word."""
     return (float(np.int64(word >> _EIGHT)) + 0.5) * 2.0**-23 - 1.0
 
 
-@njit(cache=True)
+@njit
 def _slow(word: Any, i: int, agent: Any, t: Any, name: Any, k0: Any, k1: Any) -> float:
     """Entry i when its first word lies outside the layer's core: wedge, tail or another try, from words of its own."""
     again, own = name, _AGAIN + np.uint64(i)
@@ -86,7 +90,7 @@ def _slow(word: Any, i: int, agent: Any, t: Any, name: Any, k0: Any, k1: Any) ->
         word = w2
 
 
-@njit(cache=True)
+@njit
 def normals(seed: Any, agent: Any, t: Any, name: Any, first: int, count: int, out: Array) -> None:
     """out[:count] = entries first, first + 1, … of the draw (seed, agent, t, name); `first` is a multiple of 4."""
     seed, agent, t, name = np.uint64(seed), np.uint64(agent), np.uint64(t), np.uint64(name) ^ _SALT
@@ -104,7 +108,7 @@ def normals(seed: Any, agent: Any, t: Any, name: Any, first: int, count: int, ou
                 out[start + j] = _slow(word, first + start + j, agent, t, name, k0, k1)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def fill_normals(seeds: Index, agents: Index, t: int, name: int, out: Array, first: int, end: int) -> None:
     """out[s, a, :] for the jobs first..end (job = s·agents + a)."""
     for job in range(first, end):

@@ -1,12 +1,16 @@
 """`Block`: private rows together with the few sums an algorithm's `local` may ask of them.
 
 In a simulation one block holds every agent's rows, on a node its own; arrays are (seeds, agents, width) either way.
-Gram matrices are kept with the block, which is as private as the rows; nothing else is.
+Gram matrices, norms and limits of rows are kept with the block, which is as private as the rows; nothing else is.
+
+The answers that a private method may ask for (`gradient`, `difference`, `second_moment` with a finite bound, `counts`)
+are finite and bounded for every double that a row, target, weight or point may hold; `kernels.rounding` is their κ.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +19,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from confide import threads
+from confide.errors import ConfideError, Diverged
 from confide.problem import kernels, piecewise, solvers
 from confide.problem.losses import Loss, NoisyLabels
 from confide.problem.margin import MULTINOMIAL, SQUARED
 from confide.problem.penalties import Penalty
+from confide.problem.rows import clipped
 from confide.problem.shards import Shards
 
 Array = NDArray[np.float64]
@@ -27,7 +33,7 @@ Array = NDArray[np.float64]
 _NO_L1 = np.zeros(0)  # told apart by identity: most rounds have no l1 term, and need not look for one
 
 
-class SolverError(ArithmeticError):
+class SolverError(Diverged):
     """An inner problem was not solved to its tolerance."""
 
 
@@ -39,9 +45,11 @@ class Block:
         self.scale = np.ascontiguousarray(scale, float)
         self.agents = shards.parties
         self.width = loss.outputs * (shards.features + intercept)
-        self._w = shards.columns.get("weight", np.ones(1))
+        self._w = shards.columns.get("weight", np.ones(1)) * np.clip(shards.columns.get("share", np.ones(1)), 0.0, 1.0)
         self._q = self._label_noise()
         self._inverse: tuple[bytes, Array] = (b"", np.zeros(0))
+        self._clipping: tuple[bytes, Array, Array] = (b"", np.zeros(0), np.zeros(0))
+        self.kept: dict[str, Any] = {}  # what a question keeps with the rows from round to round
         row_bytes = np.full(self.agents, 8.0 * shards.features)
         if sp.issparse(shards.X):
             row_bytes = 16.0 * np.diff(shards.rows[2][shards.offsets]) / shards.sizes
@@ -55,7 +63,8 @@ class Block:
             return np.zeros(1)
         if self.loss.epsilon is not None:
             return np.array([self.loss.q])
-        return 1.0 / np.expm1(self.shards.columns["epsilon"])
+        with np.errstate(over="ignore"):  # beyond the doubles: 0 or inf
+            return np.asarray(1.0 / np.expm1(self.shards.columns["epsilon"]))
 
     @cached_property
     def _norms(self) -> Array:
@@ -72,14 +81,24 @@ class Block:
         return np.ascontiguousarray(beta).reshape(seeds, agents, self.loss.outputs, width // self.loss.outputs)
 
     def gradient(self, beta: Array, clip: Any = np.inf) -> Array:
-        """∇ of scale_k·Σ_i ℓ_i at β_sk, each row's gradient shortened to norm `clip`: (S, A, W)."""
-        clip = self._clips(clip)
-        norms = self._norms if np.any(clip < np.inf) else np.zeros(1)
+        """∇ of scale_k·Σ_i ℓ_i at β_sk, each row's gradient shortened to norm `clip`: (S, A, W).
+
+        Replacing a row moves it by at most 2·clip·scale_k·(1 + κ).
+        """
+        clip, limits = self._kept_limits(clip)
+        return self._gradient(beta, self._w, limits, clip)
+
+    def weighted_gradient(self, beta: Array, weight: Array, slope: Array) -> Array:
+        """∇ of scale_k·Σ_i weight_i·ℓ_i, each row's slopes kept within norm slope_k before they are weighed."""
+        clip = self._clips(slope)
+        return self._gradient(beta, self._w * weight, np.repeat(clip, self.shards.sizes) * weight, clip)
+
+    def _gradient(self, beta: Array, weight: Array, limits: Array, clip: Array) -> Array:
         model = self._model(beta)
         part = np.zeros((len(self._table), *model.shape[:1], *model.shape[2:]))
         threads.run(
             kernels.gradient_jobs, len(self._table) * kernels.seed_groups(len(beta)), self._work * len(beta),
-            self.shards.rows, self.shards.y, self._w, self._q, norms, self._table,
+            self.shards.rows, self.shards.y, weight, self._q, limits, self._table,
             model, self.loss.code, self.loss.base.parameter, clip, part,
         )  # fmt: skip
         return self._sum(part.reshape(len(part), len(beta), -1))
@@ -95,7 +114,10 @@ class Block:
         return np.asarray(self._sum(part)[:, :, 0])
 
     def difference(self, plus: Array, minus: Array, gap: float, clip: Any = np.inf) -> Array:
-        """scale_k·Σ_i of [ℓ_i(plus) - ℓ_i(minus)]/gap, each row's kept within ±clip: (S, A)."""
+        """scale_k·Σ_i of [ℓ_i(plus) - ℓ_i(minus)]/gap, each row's kept within ±clip: (S, A).
+
+        Replacing a row moves it by at most 2·clip·scale_k·(1 + κ).
+        """
         part = np.zeros((len(self._table), len(plus), 1))
         threads.run(
             kernels.difference_jobs, len(self._table) * len(plus), 2 * self._work * len(plus),
@@ -106,7 +128,18 @@ class Block:
 
     def _clips(self, clip: Any) -> Array:
         given = np.ascontiguousarray(clip, float).reshape(-1)
-        return given if given.size == self.agents else np.full(self.agents, float(given[0]))
+        return kernels.usable(given if given.size == self.agents else np.full(self.agents, float(given[0])))
+
+    def _kept_limits(self, clip: Any) -> tuple[Array, Array]:
+        """Clips (A,) and the largest slope of every row under them (n,), the same from round to round."""
+        key, kept = np.asarray(clip, float).tobytes(), self._clipping
+        if kept[0] != key:
+            clips, limits = self._clips(clip), np.zeros(1)
+            if np.any(clips < np.inf):
+                limits = np.empty(len(self.shards))
+                kernels.row_limits(self._norms, self.shards.offsets, clips, limits)
+            self._clipping = kept = (key, clips, limits)
+        return kept[1:]
 
     def _sum(self, part: Array) -> Array:
         out = np.zeros((part.shape[1], self.agents, part.shape[2]))
@@ -126,14 +159,27 @@ class Block:
         return out
 
     def second_moment(self, norm: Any) -> Array:
-        """Mean of x xᵀ over each agent's rows, rows longer than `norm` (A,) shortened to it: (A, p, p)."""
-        p, size = self.shards.features, self.shards.norms(intercept=False)
-        out = np.zeros((self.agents, p, p))
-        for k, bound in enumerate(np.broadcast_to(norm, self.agents)):
-            rows = slice(int(self.shards.offsets[k]), int(self.shards.offsets[k + 1]))
-            shrink = np.minimum(1.0, bound / np.maximum(size[rows], 1e-300)) ** 2
-            out[k] = weighted_gram(self.shards.part(k)[0], shrink, intercept=False) / (rows.stop - rows.start)
-        return out
+        """Mean of x xᵀ over each agent's rows, rows longer than `norm` (A,) shortened to it: (A, p, p).
+
+        Replacing a row moves it by at most √2·norm²/M_k·(1 + κ) in Frobenius norm.
+        """
+        bounds = kernels.usable(np.broadcast_to(np.asarray(norm, float), self.agents), math.sqrt(kernels.MOST))
+        size, offsets = self.shards.norms(intercept=False), self.shards.offsets
+        with np.errstate(all="ignore"):  # a warning would tell of a row
+            sums = [_moment(self.shards.X, size, offsets[k], offsets[k + 1], bound) for k, bound in enumerate(bounds)]
+            return np.stack(sums) / self.shards.sizes[:, None, None]
+
+    def counts(self, edges: Any) -> Array:
+        """scale_k times the number of agent k's targets in each cell (-∞, e₀], (e₀, e₁], …, (e_last, ∞): (A, cells).
+
+        Replacing a row moves it by at most √2·scale_k·(1 + κ): one cell loses a row, another gains it.
+        """
+        cuts = np.asarray(edges, float)
+        if cuts.ndim != 1 or not np.all(np.isfinite(cuts)) or np.any(np.diff(cuts) <= 0):
+            raise ConfideError(f"edges {cuts.tolist()}: must be finite numbers, each above the one before")
+        cells = len(cuts) + 1
+        place = np.repeat(np.arange(self.agents) * cells, self.shards.sizes) + np.searchsorted(cuts, self.shards.y)
+        return np.bincount(place, minlength=self.agents * cells).reshape(-1, cells) * self.scale[:, None]
 
     def argmin(
         self, linear: Array, quad: Any, penalty: Penalty, mask: Array, share: float, start: Array, tolerance: float
@@ -205,13 +251,23 @@ class Block:
         return self._inverse[1]
 
     def _quasi_newton(self, beta: Array, linear: Array, quad: Array, tolerance: float) -> Array:
-        m = self.loss.outputs
+        m, start = self.loss.outputs, beta.copy()
         residual = np.empty(beta.shape[:2])
         threads.run(
             solvers.quasi_newton, residual.size, 5 * self._work * len(beta),
             self.shards.rows, self.shards.y, self._w, self._q, self.shards.offsets, beta, m, self.loss.code,
             self.loss.base.parameter, self.scale, linear, quad, self._kept_inverse(quad), tolerance, 10_000, residual,
         )  # fmt: skip
+        for n, k in np.argwhere(~(residual <= tolerance)):
+            curvature = self.loss.curvature_bound * np.trace(self.gram[k]) + quad[k].max()
+            if curvature > quad[k].min() * solvers.WORST_CONDITION:
+                continue
+            beta[n, k] = start[n, k]  # `descend` is certain from there
+            residual[n, k] = solvers.descend(
+                self.shards.rows, self.shards.y, self._w, self._q, self.shards.offsets[k], self.shards.offsets[k + 1],
+                beta[n, k], m, self.loss.code, self.loss.base.parameter, self.scale[k], linear[n, k], quad[k],
+                float(curvature), tolerance, int(40 * curvature / quad[k].min()) + 10,
+            )  # fmt: skip
         return residual
 
     def _curvature_inverse(self, quad: Array) -> Array:
@@ -313,6 +369,16 @@ def stable_inverse(H: Array) -> Array:
     unit = 1.0 / np.where(size > 0, size, 1.0)
     both = unit[:, None] * unit
     return np.asarray(np.linalg.inv(H * both + 1e-14 * np.eye(len(H))) * both)
+
+
+def _moment(X: Any, size: Array, first: int, end: int, bound: float) -> Array:
+    """Σ x xᵀ over rows first..end, shortened to `bound`: by halves, down to pieces whose rounding is known."""
+    if end - first > kernels.LONGEST:
+        middle = (first + end) // 2
+        return _moment(X, size, first, middle, bound) + _moment(X, size, middle, end, bound)
+    rows = clipped(X[first:end].astype(float), bound, size[first:end])
+    square = rows.T @ rows
+    return np.asarray(square.toarray() if sp.issparse(square) else square)
 
 
 def weighted_gram(X: Any, d: Array, intercept: bool) -> Array:

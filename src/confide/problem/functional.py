@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
+from confide.errors import ConfideError
 from confide.problem.checks import finite, whole
 
 Array = NDArray[np.float64]
@@ -47,12 +48,12 @@ class Basis:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"basis={self.kind!r}: must be one of {', '.join(KINDS)}")
+            raise ConfideError(f"basis={self.kind!r}: must be one of {', '.join(KINDS)}")
         if not (whole(self.count) and self.count >= 1):
-            raise ValueError(f"count={self.count}: a basis has a whole number of at least 1 functions")
+            raise ConfideError(f"count={self.count}: a basis has a whole number of at least 1 functions")
         low, high = self.domain
         if not (finite(low) and finite(high) and low < high):
-            raise ValueError(f"domain={self.domain}: must be (low, high), finite and low < high")
+            raise ConfideError(f"domain={self.domain}: must be (low, high), finite and low < high")
 
     def __call__(self, t: Any) -> Array:
         """Values at the points t (m,): (m, count). Points outside the domain count as its nearer end."""
@@ -101,13 +102,8 @@ def rising(grid: Any, points: int) -> Array:
         return np.linspace(0.0, 1.0, points)
     grid = np.asarray(grid, float)
     if grid.shape != (points,) or not np.all(np.isfinite(grid)) or np.any(np.diff(grid) <= 0):
-        raise ValueError(f"grid of shape {grid.shape} for curves of {points} points: must be as many, rising")
+        raise ConfideError(f"grid of shape {grid.shape} for curves of {points} points: must be as many, rising")
     return grid
-
-
-def shortened(rows: Array, norm: float) -> Array:
-    """Rows (n, p) longer than `norm` scaled down to it."""
-    return np.asarray(rows * np.minimum(1.0, norm / np.maximum(np.linalg.norm(rows, axis=1), 1e-300))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,23 +119,25 @@ class Curves:
 
     def __post_init__(self) -> None:
         if self.points.shape != self.values.shape or self.points.ndim != 1:
-            raise ValueError(f"{self.points.shape} points and {self.values.shape} values: must be one value a point")
+            raise ConfideError(
+                f"{self.points.shape} points and {self.values.shape} values: must be one value per point"
+            )
         if self.starts[0] != 0 or self.starts[-1] != len(self.points) or np.any(np.diff(self.starts) < 1):
-            raise ValueError("starts must rise from 0 to the number of points: every curve needs at least 1 point")
+            raise ConfideError("starts must rise from 0 to the number of points: every curve needs at least 1 point")
         if not (np.all(np.isfinite(self.points)) and np.all(np.isfinite(self.values))):
-            raise ValueError("a curve has a point or a value that is NaN or infinite: none is allowed")
+            raise ConfideError("a curve has a point or a value that is NaN or infinite: none is allowed")
         if np.any(np.diff(self.points)[self._inside()] <= 0):
-            raise ValueError("a curve's points do not rise: sort them, and keep one value a point")
+            raise ConfideError("a curve's points do not rise: sort them, and keep one value per point")
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[Any, Any]]) -> Curves:
         """One (points, values) a curve."""
         both = [(np.asarray(t, float).ravel(), np.asarray(x, float).ravel()) for t, x in pairs]
         if not both:
-            raise ValueError("no curves: give one (points, values) a curve")
+            raise ConfideError("no curves: give one (points, values) a curve")
         wrong = next(((t.size, x.size) for t, x in both if t.size != x.size), None)
         if wrong:
-            raise ValueError(f"a curve of {wrong[0]} points and {wrong[1]} values: must be one value a point")
+            raise ConfideError(f"a curve of {wrong[0]} points and {wrong[1]} values: must be one value per point")
         points, values = (np.concatenate(part) for part in zip(*both, strict=True))
         return cls(points, values, np.cumsum([0, *(len(t) for t, _ in both)]))
 

@@ -1,11 +1,10 @@
 """Compiled passes over the rows: margins, slopes, clipping and sums of a tile of rows before the next tile is read.
 
-Nothing of the data's size is ever built. Sums run in chunks of rows counted from each agent's first row, so an agent's
-sum does not depend on who else is in the pass, nor on the number of threads or seeds. In float64 a chunked sum of n
-terms is off by at most (chunk + n/chunk)·1.1e-16 relative to Σ|terms|: 1e-12 for 2·10⁷ rows, far below any
-sensitivity 2c/n.
+Nothing of the data's size is ever built. Sums run in chunks of rows counted from each agent's first row, and chunks are
+added by halves, so an agent's sum does not depend on who else is in the pass, nor on the number of threads or seeds.
+`rounding` says how far a clipped answer may exceed its sensitivity through rounding.
 
-`w`, `q` and `norms` (row weights, label noise, row lengths) have one entry a row, or a single entry for all.
+`w`, `q` and `limits` (row weights, label noise, largest slopes) have one entry per row, or a single entry for all.
 """
 
 from __future__ import annotations
@@ -14,23 +13,67 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from confide.compiled import njit
+from confide.errors import ConfideError
 from confide.problem.margin import LOGISTIC, curvature1, row_slopes, row_value, slope1, value1
-from confide.problem.rows import adds, adds_together, dots, dots_together, side_by_side, squares
+from confide.problem.rows import adds, adds_together, dots, dots_together, side_by_side
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 CHUNK_BYTES = 128 * 1024  # a chunk stays in the second-level cache while every seed passes over it
+LONGEST = 1024  # rows of a chunk at most: `rounding` grows with it
 TILE = 32  # rows that go through margin, slope and sum together
 SEEDS_TOGETHER = 32  # seeds that pass over a tile side by side
+MOST = 2.0**900  # no sum of rows bounded by it overflows; a bound below 1/MOST, near underflow, counts as 0
+FAINT = 2.0**-1000  # a smaller limit on a slope counts as 0: close to the subnormal numbers quotients lose digits
+HUGE = float(np.finfo(float).max)
+
+
+def rounding(rows: Any, features: int, intercept: bool = False, outputs: int = 1) -> Any:
+    """κ(n): in floating point a clipped sum obeys its sensitivity times 1 + κ, whatever doubles rows and points hold.
+
+    n = `rows` of an agent (a number or an array), p = `features` and intercept, m = `outputs`; u = 2⁻⁵³,
+    γ_N = Nu/(1 - Nu). All public.
+    *One row.* Let g_i be the exact product of the slopes s_i that a row has after clipping, doubles, and (x_i, 1).
+    ‖(x_i, 1)‖ is known within 3u and (pu)² (`rows.norm`), the limit clip/‖(x_i, 1)‖ within one u more, and a slope is
+    clamped to it, exactly. With several margins ‖s_i‖ is off by (m/2 + 2)u and shortening costs 3u. So
+    ‖g_i‖ ≤ clip(1 + ρ), ρ = (m + 12)u + 2(pu)². A limit capped at the largest double is only tighter.
+    *The sum.* Each product of g_i is rounded, added to fewer than min(n, `LONGEST`) others in its chunk, scaled, and
+    added to others' chunks at most ⌈log₂ n⌉ times: with room for what is done to an answer entry by entry,
+    N = min(n, LONGEST) + ⌈log₂ n⌉ + 8 roundings, in whatever order, fused or not. Each entry is off by
+    |e| ≤ γ_N·scale·Σ|g_i|, so ‖e‖ ≤ γ_N·scale·n·clip(1 + ρ) by the triangle inequality. Where chunks of sparse rows end
+    depends on the rows: on a neighbouring data set every rounding may differ. The answers differ by at most
+
+        2·scale·clip(1 + ρ) + ‖e‖ + ‖e'‖ ≤ 2·scale·clip(1 + κ),  κ = ρ + √2·n·γ_N(1 + ρ)   (√2 for second moments).
+
+    Products that underflow add n·m·p·2⁻¹⁰⁷⁴ to e: nothing beside u·clip, as clip ≥ 1/`MOST`.
+    *Differences* are numbers clamped to ±clip, exactly: the same with ρ = 0.
+    *Second moments.* ‖x_i‖ ≤ C exactly (`rows.clipped`). An entry of a piece of at most LONGEST rows is a BLAS sum of
+    products in some order, and pieces are added by halves: |e| ≤ γ_N Σ|x_i||x_i|ᵀ, of Frobenius norm γ_N·n·C² at most.
+    Two such errors beside the sensitivity √2·C² are κ ≥ √2·n·γ_N.
+    *Counts* are whole numbers times scale: in each of two cells scale(1 + 2nu), less than scale(1 + κ).
+    """
+    u = 2.0**-53
+    n = np.asarray(rows, float)
+    N = np.minimum(n, LONGEST) + np.ceil(np.log2(np.maximum(n, 1.0))) + 8
+    rho = (outputs + 12) * u + 2 * ((features + intercept) * u) ** 2
+    kappa = (rho + math.sqrt(2.0) * n * N * u / (1 - N * u) * (1 + rho)) * (1 + 2.0**-40)  # and its own rounding
+    return kappa if kappa.ndim else float(kappa)
+
+
+def usable(bound: Array, most: float = MOST) -> Array:
+    """Bounds on a row that can be kept in floating point: at most `most`, and 0 below 1/most; inf means none."""
+    if not np.all(bound >= 0):
+        raise ConfideError(f"bound {bound[~(bound >= 0)][0]} on a row: must be a number of at least 0")
+    return np.where(bound == np.inf, bound, np.where(bound < 1 / most, 0.0, np.minimum(bound, most)))
 
 
 def chunk_table(offsets: Index, row_bytes: Array) -> Index:
     """(chunks, 3): agent, first row, end row; an agent's chunks depend on its own rows' size (A,) alone."""
-    lengths = np.clip(CHUNK_BYTES / np.maximum(row_bytes, 1.0), 64, 8192).astype(int)
+    lengths = np.clip(CHUNK_BYTES / np.maximum(row_bytes, 1.0), 64, LONGEST).astype(int)
     table = [
         (k, start, min(start + int(lengths[k]), int(offsets[k + 1])))
         for k in range(len(offsets) - 1)
@@ -39,21 +82,22 @@ def chunk_table(offsets: Index, row_bytes: Array) -> Index:
     return np.array(table, np.int64).reshape(-1, 3)
 
 
-@njit(cache=True)
-def row_norms(rows: Any, n: int, intercept: bool, out: Array) -> None:
-    """‖(x_i, 1)‖₂ of every row, or ‖x_i‖₂ without an intercept."""
-    squares(rows, n, out)
-    for i in range(n):
-        out[i] = math.sqrt(out[i] + (1.0 if intercept else 0.0))
+@njit(error_model="numpy")
+def row_limits(norms: Array, offsets: Index, clip: Array, out: Array) -> None:
+    """out[i] = clip_k/norms[i], the largest slope that leaves row i's gradient within clip_k; norms may be 0 or inf."""
+    for k in range(clip.size):
+        for i in range(offsets[k], offsets[k + 1]):
+            limit = clip[k] / norms[i] if norms[i] > 0.0 else HUGE
+            out[i] = 0.0 if limit < FAINT else min(limit, HUGE)
 
 
-@njit(cache=True)
+@njit
 def seed_groups(seeds: int) -> int:
     """Groups of seeds that pass over the rows together."""
     return (seeds + SEEDS_TOGETHER - 1) // SEEDS_TOGETHER
 
 
-@njit(cache=True)
+@njit
 def _each(values: Array, i: int) -> float:
     """values[i], or the one value there is."""
     return values[i] if values.size > 1 else values[0]
@@ -62,13 +106,21 @@ def _each(values: Array, i: int) -> float:
 # --- gradients ------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, error_model="numpy")
+@njit
+def _clamp(s: float, limit: float) -> float:
+    """s within ±limit, 0 where it is not a number."""
+    s = s if s == s else 0.0
+    s = s if s < limit else limit
+    return s if s > -limit else -limit
+
+
+@njit(error_model="numpy")
 def _slopes(
-    z: Array, y: Array, w: Array, q: Array, norms: Array, first: int, count: int, code: int, a: float, clip: float
+    z: Array, y: Array, w: Array, q: Array, limits: Array, first: int, count: int, code: int, a: float, clip: float
 ) -> None:
     """Margins of a tile become weighted, clipped slopes, in place; z (m, at least count)."""
     if z.shape[0] > 1:
-        _class_slopes(z, y, w, q, norms, first, count, code, a, clip)
+        _class_slopes(z, y, w, q, limits, first, count, code, a, clip)
         return
     if q.size == 1 and q[0] == 0.0:
         if code == LOGISTIC:  # a loop of its own, so that the compiler can vectorise it
@@ -87,13 +139,12 @@ def _slopes(
             z[0, t] *= _each(w, first + t)
     if clip < math.inf:
         for t in range(count):
-            size = abs(z[0, t]) * norms[first + t]
-            z[0, t] *= clip / size if size > clip else 1.0
+            z[0, t] = _clamp(z[0, t], limits[first + t])
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
 def _class_slopes(
-    z: Array, y: Array, w: Array, q: Array, norms: Array, first: int, count: int, code: int, a: float, clip: float
+    z: Array, y: Array, w: Array, q: Array, limits: Array, first: int, count: int, code: int, a: float, clip: float
 ) -> None:
     """`_slopes` for several margins a row."""
     m = z.shape[0]
@@ -103,16 +154,39 @@ def _class_slopes(
         for c in range(m):
             margin[c] = z[c, t]
         row_slopes(code, a, margin, y[i], _each(q, i), s)
-        factor, size = _each(w, i), math.sqrt(np.dot(s, s))
-        if clip < math.inf:
-            factor *= min(1.0, clip / max(size * norms[i] * abs(factor), 1e-300))
         for c in range(m):
-            z[c, t] = factor * s[c]
+            s[c] *= _each(w, i)
+        if clip < math.inf:
+            _shorten(s, limits[i])
+        for c in range(m):
+            z[c, t] = s[c]
 
 
-@njit(cache=True)
+@njit(error_model="numpy")
+def _shorten(s: Array, limit: float) -> None:
+    """s shortened to Euclidean norm `limit`; 0 where an entry is not finite."""
+    top, total = 1.0, 0.0
+    for c in range(s.size):
+        total += s[c] * s[c]
+    if not 2.0**-40 < total < 2.0**40:  # far from 1 a square or limit/size might underflow: relative to the largest
+        top, total = 0.0, 0.0
+        for c in range(s.size):
+            top = max(top, abs(s[c])) if abs(s[c]) <= HUGE else math.inf
+        if not 0.0 < top <= HUGE:
+            s[:] = 0.0
+            return
+        for c in range(s.size):
+            s[c] /= top
+            total += s[c] * s[c]
+    size = math.sqrt(total)
+    factor = limit / size if top * size > limit else top
+    for c in range(s.size):
+        s[c] *= factor
+
+
+@njit
 def add_gradients(
-    rows: Any, y: Array, w: Array, q: Array, norms: Array, start: int, stop: int,
+    rows: Any, y: Array, w: Array, q: Array, limits: Array, start: int, stop: int,
     beta: Array, code: int, a: float, clip: float, out: Array,
 ) -> None:  # fmt: skip
     """out += Σ w_i ∇ℓ_i(β) over rows start..stop, each row's gradient shortened to norm `clip`; beta, out (m, P)."""
@@ -122,14 +196,14 @@ def add_gradients(
         count = min(TILE, stop - first)
         for c in range(m):
             dots(rows, first, count, beta, c, z)
-        _slopes(z, y, w, q, norms, first, count, code, a, clip)
+        _slopes(z, y, w, q, limits, first, count, code, a, clip)
         for c in range(m):
             adds(rows, first, count, z, c, out)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _add_gradients_together(
-    rows: Any, y: Array, w: Array, q: Array, norms: Array, start: int, stop: int,
+    rows: Any, y: Array, w: Array, q: Array, limits: Array, start: int, stop: int,
     beta: Array, code: int, a: float, clip: float, out: Array,
 ) -> None:  # fmt: skip
     """`add_gradients` for many seeds side by side and one margin, to the same bits; beta, out (seeds, 1, P)."""
@@ -148,17 +222,14 @@ def _add_gradients_together(
                 if noisy != 0.0:
                     s = (1.0 + noisy) * s - noisy * slope1(code, a, z[t, n], -target)
                 s *= weight
-                if clip < math.inf:
-                    size = abs(s) * norms[i]
-                    s *= clip / size if size > clip else 1.0
-                z[t, n] = s
+                z[t, n] = _clamp(s, limits[i]) if clip < math.inf else s
         adds_together(rows, first, count, z, total)
     out[:, 0, :] = total.T
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def gradient_jobs(
-    rows: Any, y: Array, w: Array, q: Array, norms: Array, table: Index, beta: Array, code: int, a: float,
+    rows: Any, y: Array, w: Array, q: Array, limits: Array, table: Index, beta: Array, code: int, a: float,
     clip: Array, part: Array, first: int, end: int,
 ) -> None:  # fmt: skip
     """part[t, s] = Σ w_i clip(∇ℓ_i(β_sk)) over chunk t; job = chunk·groups + group of seeds; beta (S, A, m, P)."""
@@ -170,26 +241,41 @@ def gradient_jobs(
         last = min(s + SEEDS_TOGETHER, seeds)
         if last - s >= 4 and beta.shape[2] == 1 and side_by_side(rows):
             group, sums = beta[s:last, k], part[t, s:last]
-            _add_gradients_together(rows, y, w, q, norms, start, stop, group, code, a, clip[k], sums)
+            _add_gradients_together(rows, y, w, q, limits, start, stop, group, code, a, clip[k], sums)
         else:
             for n in range(s, last):
-                add_gradients(rows, y, w, q, norms, start, stop, beta[n, k], code, a, clip[k], part[t, n])
+                add_gradients(rows, y, w, q, limits, start, stop, beta[n, k], code, a, clip[k], part[t, n])
 
 
-@njit(cache=True)
+@njit
 def sum_chunks(part: Array, table: Index, scale: Array, out: Array) -> None:
-    """out[s, k] += scale_k·Σ part[t, s] over agent k's chunks, in row order; part (T, S, n), out (S, A, n)."""
-    for t in range(part.shape[0]):
-        k = table[t, 0]
-        for s in range(part.shape[1]):
-            for j in range(part.shape[2]):
-                out[s, k, j] += scale[k] * part[t, s, j]
+    """out[s, k] += scale_k·Σ part[t, s] over agent k's chunks, by halves; part (T, S, n) is used up, out (S, A, n)."""
+    chunks, seeds, width = part.shape
+    first = 0
+    while first < chunks:
+        k, end = table[first, 0], first
+        while end < chunks and table[end, 0] == k:
+            for s in range(seeds):
+                for j in range(width):
+                    part[end, s, j] *= scale[k]
+            end += 1
+        step = 1
+        while step < end - first:
+            for t in range(first, end - step, 2 * step):
+                for s in range(seeds):
+                    for j in range(width):
+                        part[t, s, j] += part[t + step, s, j]
+            step *= 2
+        for s in range(seeds):
+            for j in range(width):
+                out[s, k, j] += part[first, s, j]
+        first = end
 
 
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit
 def _values(z: Array, y: Array, w: Array, q: Array, first: int, count: int, code: int, a: float) -> None:
     """Margins of a tile become weighted losses, in place in z[0]; z (m, at least count)."""
     m = z.shape[0]
@@ -208,7 +294,7 @@ def _values(z: Array, y: Array, w: Array, q: Array, first: int, count: int, code
         z[0, t] = _each(w, i) * v
 
 
-@njit(cache=True)
+@njit
 def add_values(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, code: int, a: float
 ) -> float:
@@ -226,7 +312,7 @@ def add_values(
     return total
 
 
-@njit(cache=True)
+@njit
 def _add_values_together(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, code: int, a: float, out: Array
 ) -> None:
@@ -247,7 +333,7 @@ def _add_values_together(
                 out[n, 0] += weight * v
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def value_jobs(
     rows: Any, y: Array, w: Array, q: Array, table: Index, beta: Array, code: int, a: float,
     part: Array, first: int, end: int,
@@ -266,12 +352,15 @@ def value_jobs(
                 part[t, n, 0] = add_values(rows, y, w, q, start, stop, beta[n, k], code, a)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def difference_jobs(
     rows: Any, y: Array, w: Array, q: Array, table: Index, plus: Array, minus: Array, gap: float,
     code: int, a: float, clip: Array, part: Array, first: int, end: int,
 ) -> None:  # fmt: skip
-    """part[t, s, 0] = Σ clip(w_i [ℓ_i(plus) - ℓ_i(minus)]/gap) over chunk t; job = chunk·seeds + seed."""
+    """part[t, s, 0] = Σ clip(w_i [ℓ_i(plus) - ℓ_i(minus)]/gap) over chunk t; job = chunk·seeds + seed.
+
+    What is not a number, as the difference of two infinite losses, counts as 0.
+    """
     seeds, _, m, _ = plus.shape
     up, down = np.empty((m, TILE)), np.empty((m, TILE))
     for job in range(first, end):
@@ -285,14 +374,15 @@ def difference_jobs(
             _values(up, y, w, q, start, count, code, a)
             _values(down, y, w, q, start, count, code, a)
             for n in range(count):
-                total += min(clip[k], max(-clip[k], (up[0, n] - down[0, n]) / gap))
+                moved = (up[0, n] - down[0, n]) / gap
+                total += _clamp(moved, clip[k]) if clip[k] < math.inf else moved
         part[t, s, 0] = total
 
 
 # --- for the solvers ------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit
 def margins(rows: Any, start: int, stop: int, beta: Array) -> Array:
     """x_iᵀβ over rows start..stop for one coefficient vector: (1, rows) from (1, P)."""
     z = np.empty((1, stop - start))
@@ -300,7 +390,7 @@ def margins(rows: Any, start: int, stop: int, beta: Array) -> Array:
     return z
 
 
-@njit(cache=True)
+@njit
 def curvatures(z: Array, y: Array, w: Array, start: int, code: int, a: float) -> Array:
     """w_i ℓ''(z_i, y_i) for the margins of rows start onwards."""
     out = np.empty(z.size)

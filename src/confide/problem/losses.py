@@ -7,12 +7,14 @@ Every loss is a frozen dataclass over the compiled functions of `margin`. Classi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import ConfideError, WrongType
 from confide.problem.checks import finite, whole
 from confide.problem.margin import (
     ABSOLUTE,
@@ -45,6 +47,7 @@ class Loss:
     slope_bound: ClassVar[float] = math.inf  # sup |ℓ'|
     curvature_bound: ClassVar[float] = math.inf  # sup ℓ''
     convex: ClassVar[bool] = True
+    coefficients: ClassVar[int | None] = None  # of the model, where they are not one for each feature and output
 
     @property
     def parameter(self) -> float:
@@ -76,7 +79,7 @@ class Loss:
     def prox(self, z: Any, y: Any, step: float) -> Array:
         """argmin over u of step·ℓ(u, y) + ½(u - z)², elementwise."""
         if not (finite(step) and step > 0):
-            raise ValueError(f"step={step}: a prox needs a step above 0")
+            raise ConfideError(f"step={step}: a prox needs a step above 0")
         return self._each(prox1, z, y, float(step))
 
     def _each(self, f: Any, z: Any, y: Any, *rest: float) -> Array:
@@ -105,7 +108,7 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² up to |r| = width, linear beyond."""
+    """½r² up to |r| = width, above 0 and in the unit of the targets; linear beyond."""
 
     width: float = 1.0
     code = HUBER
@@ -134,7 +137,7 @@ class Absolute(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """The check loss r(τ - 1{r ≤ 0}) of r = y - z at `level` τ."""
+    """The check loss r(τ - 1{r ≤ 0}) of r = y - z at `level` τ, strictly between 0 and 1."""
 
     level: float = 0.5
     code = QUANTILE
@@ -142,7 +145,7 @@ class Quantile(Loss):
 
     def __post_init__(self) -> None:
         if not (finite(self.level) and 0 < self.level < 1):
-            raise ValueError(f"Quantile level={self.level}: must lie strictly between 0 and 1")
+            raise ConfideError(f"Quantile level={self.level}: must lie strictly between 0 and 1")
 
     @property
     def parameter(self) -> float:
@@ -150,7 +153,7 @@ class Quantile(Loss):
 
     @property
     def slope_bound(self) -> float:  # type: ignore[override]
-        return max(self.level, 1 - self.level)
+        return max(float(self.level), 1 - float(self.level))
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class SmoothedHinge(Loss):
-    """The hinge with a quadratic piece of this width below its kink."""
+    """The hinge with a quadratic piece of this `width`, above 0 and in units of the margin, below its kink."""
 
     width: float = 0.5
     code = SMOOTHED_HINGE
@@ -190,12 +193,12 @@ class SmoothedHinge(Loss):
 
     @property
     def curvature_bound(self) -> float:  # type: ignore[override]
-        return 1.0 / self.width
+        return 1.0 / float(self.width)
 
 
 @dataclass(frozen=True)
 class Multinomial(Loss):
-    """-log softmax(z)_y over k classes; the model has k coefficient vectors, laid out class by class."""
+    """-log softmax(z)_y over `classes` k, at least 2; the model has k coefficient vectors, laid out class by class."""
 
     classes: int = 3
     code = MULTINOMIAL
@@ -205,7 +208,7 @@ class Multinomial(Loss):
 
     def __post_init__(self) -> None:
         if not (whole(self.classes) and self.classes >= 2):
-            raise ValueError(f"Multinomial classes={self.classes}: must be a whole number of at least 2")
+            raise ConfideError(f"Multinomial classes={self.classes}: must be a whole number of at least 2")
 
     @property
     def outputs(self) -> int:
@@ -223,10 +226,10 @@ class Multinomial(Loss):
         return out
 
     def curvature(self, z: Any, y: Any) -> Array:
-        raise TypeError("Multinomial has a matrix of curvatures a row: use curvature_bound")
+        raise WrongType("Multinomial has a matrix of curvatures a row: use curvature_bound")
 
     def prox(self, z: Any, y: Any, step: float) -> Array:
-        raise TypeError("Multinomial couples the margins of a row: it has no elementwise prox")
+        raise WrongType("Multinomial couples the margins of a row: it has no elementwise prox")
 
     def _rows(self, z: Any, y: Any) -> tuple[Array, Array]:
         zs = np.atleast_2d(np.asarray(z, float))
@@ -248,9 +251,9 @@ class NoisyLabels(Loss):
     def __post_init__(self) -> None:
         if not isinstance(self.loss, (Logistic, Multinomial)):
             name = type(self.loss).__name__
-            raise ValueError(f"NoisyLabels({name}()): the corrected loss is convex for Logistic and Multinomial only")
+            raise ConfideError(f"NoisyLabels({name}()): the corrected loss is convex for Logistic and Multinomial only")
         if (self.epsilon is None) == (self.epsilon_min is None):
-            raise ValueError("NoisyLabels: give epsilon, or epsilon_min when each row has its own epsilon, not both")
+            raise ConfideError("NoisyLabels: give epsilon, or epsilon_min when each row has its own epsilon, not both")
         _positive("NoisyLabels epsilon", self.epsilon if self.epsilon is not None else self.epsilon_min)
 
     @property
@@ -302,7 +305,7 @@ class NoisyLabels(Loss):
 
     def _common_q(self) -> float:
         if self.epsilon is None:
-            raise TypeError("NoisyLabels with an epsilon a row has no one value at (z, y): ask the problem's block")
+            raise WrongType("NoisyLabels with an epsilon a row has no one value at (z, y): ask the problem's block")
         return self.q
 
     @property
@@ -318,9 +321,70 @@ class NoisyLabels(Loss):
         return math.sqrt((1 + self.q) ** 2 + (k - 2) * self.q**2 + (1 + (k - 1) * self.q) ** 2)
 
 
+@dataclass(frozen=True)
+class BlackBox(Loss):
+    """Any objective of which only values are known: a simulator, a tree, a rule. Not a linear model, nor convex.
+
+    function       (β (W,), X (n, p), y (n,)) -> n values; with by_row=True (β, x (p,), y) -> one value
+    coefficients   W, as many as the model has
+    bound          values are kept within ±bound, and one that is not a finite number, or an error, counts as +bound
+    by_row         ask row by row: slower, but a function of one row can't mix rows by mistake. No guarantee is proven
+                   all the same: nothing forces it to remember none
+
+    Only methods that ask for values take it: DZOA, ORZO and ZOOADMM, which use them as they are, and PrivateZeroth.
+    """
+
+    function: Callable[..., Any] = field(compare=False, kw_only=True)
+    coefficients: int = field(kw_only=True)  # type: ignore[misc]
+    bound: float = field(default=1e6, kw_only=True)
+    by_row: bool = field(default=False, kw_only=True)
+    code = -1  # no compiled function knows it
+    smooth = False
+    convex = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise WrongType(f"BlackBox function={self.function!r}: must be callable, (beta, X, y) -> values")
+        if not (whole(self.coefficients) and self.coefficients >= 1):
+            raise ConfideError(f"BlackBox coefficients={self.coefficients}: must be a whole number of at least 1")
+        _positive("BlackBox bound", self.bound)
+
+    def values(self, beta: Array, X: Array, y: Array) -> Array:
+        """ℓ of every row at one β: (n,), all within ±bound, whatever the function does."""
+        beta, X, y = (_read_only(a) for a in (beta.copy(), X, y))
+        try:
+            with np.errstate(all="ignore"):
+                if self.by_row:
+                    return np.array([self._one(beta, x, t) for x, t in zip(X, y, strict=True)])
+                found = np.asarray(self.function(beta, X, y), float).reshape(len(y))
+        except Exception:  # an error on a row must not show
+            return np.full(len(y), self.bound)
+        return self._kept(found)
+
+    def _one(self, beta: Array, x: Array, y: Any) -> float:
+        try:
+            return float(self._kept(np.asarray(self.function(beta, x, y), float).reshape(())))
+        except Exception:
+            return self.bound
+
+    def _kept(self, found: Array) -> Array:
+        return np.where(np.isfinite(found), np.clip(found, -self.bound, self.bound), self.bound)
+
+    def value(self, z: Any, y: Any) -> Array:
+        raise WrongType("BlackBox has no margin: ask `values(beta, X, y)`")
+
+    slope = curvature = value
+
+
+def _read_only(a: Array) -> Array:
+    shown = a.view()
+    shown.flags.writeable = False
+    return shown
+
+
 def _positive(name: str, x: Any) -> None:
     if not (finite(x) and x > 0):
-        raise ValueError(f"{name}={x}: must be a finite number above 0")
+        raise ConfideError(f"{name}={x}: must be a finite number above 0")
 
 
 ALL = (Logistic, Squared, Huber, Absolute, Quantile, Hinge, SquaredHinge, SmoothedHinge, Multinomial, NoisyLabels)

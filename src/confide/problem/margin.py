@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from confide.compiled import njit
 
 Array = NDArray[np.float64]
 
@@ -43,12 +45,14 @@ _ROUND = 1.5 * 2.0**52  # added to a small number it leaves the nearest integer 
 _F = tuple(1.0 / math.factorial(n) for n in range(14))
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def exp_negative(x: float) -> float:
     """e^x for x ≤ 0 within two units in the last place; e^-708 below -708.
 
     Arithmetic alone, where `math.exp` is a call: a loop over rows runs four at a time. x = n ln 2 + r, |r| ≤ ½ ln 2,
-    e^r by its Taylor sum (the first term left out is below 2e-17), 2^n by adding n to the exponent's bits.
+    e^r by its Taylor sum (the first term left out is below 2e-17), 2^n by adding n to the exponent's bits. Measured
+    side by side (benchmarks/by_hand.py): slopes of the logistic loss take 3.9 to 4.2 times as long with Numba's
+    `math.exp` and 2.6 to 2.7 times with NumPy's `exp`.
     """
     x = x if x > -708.0 else -708.0
     k = x * _LOG2E + _ROUND
@@ -64,7 +68,7 @@ def exp_negative(x: float) -> float:
 # --- one margin --------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit
 def value1(code: int, a: float, z: float, y: float) -> float:
     """ℓ(z, y)."""
     if code == LOGISTIC:
@@ -91,7 +95,7 @@ def value1(code: int, a: float, z: float, y: float) -> float:
     return 0.5 * h * h / a if h < a else h - 0.5 * a
 
 
-@njit(cache=True, error_model="numpy")  # no check for division by zero, which would forbid vectorising
+@njit(error_model="numpy")  # no check for division by zero, which would forbid vectorising
 def slope1(code: int, a: float, z: float, y: float) -> float:
     """A subgradient of ℓ in z."""
     if code == LOGISTIC:
@@ -114,7 +118,7 @@ def slope1(code: int, a: float, z: float, y: float) -> float:
     return -y * min(1.0, max(0.0, (1.0 - y * z) / a))  # SMOOTHED_HINGE
 
 
-@njit(cache=True)
+@njit
 def curvature1(code: int, a: float, z: float, y: float) -> float:
     """ℓ'' in z, where it exists; 0 at the kinks of a piecewise linear loss."""
     if code == LOGISTIC:
@@ -131,7 +135,7 @@ def curvature1(code: int, a: float, z: float, y: float) -> float:
     return 0.0
 
 
-@njit(cache=True)
+@njit
 def prox1(code: int, a: float, z: float, y: float, t: float) -> float:
     """argmin over u of t·ℓ(u, y) + ½(u - z)²."""
     if code == SQUARED:
@@ -181,7 +185,7 @@ def prox1(code: int, a: float, z: float, y: float, t: float) -> float:
 # --- all margins of a row, with the randomised-label correction ---------------------------------------------------
 
 
-@njit(cache=True)
+@njit
 def row_value(code: int, a: float, z: Array, y: float, q: float) -> float:
     """ℓ̂ of one row; z holds one margin a class (one for every loss but `Multinomial`)."""
     if code == MULTINOMIAL:
@@ -198,7 +202,7 @@ def row_value(code: int, a: float, z: Array, y: float, q: float) -> float:
     return v if q == 0.0 else (1.0 + q) * v - q * value1(code, a, z[0], -y)
 
 
-@njit(cache=True)
+@njit
 def row_slopes(code: int, a: float, z: Array, y: float, q: float, out: Array) -> None:
     """∂ℓ̂/∂z of one row, written to `out`."""
     if code == MULTINOMIAL:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import ConfideError
 from confide.problem.checks import finite
 
 Array = NDArray[np.float64]
@@ -27,6 +28,7 @@ class Penalty:
 
     smooth: ClassVar[bool] = False
     convex: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
     l1: ClassVar[float] = 0.0
     l2: ClassVar[float] = 0.0
 
@@ -42,10 +44,6 @@ class Penalty:
         """argmin over β of step·r(β) + ½(β - v)²."""
         return soft(v, step * self.l1) / (1.0 + step * self.l2)
 
-    def expansion(self, step: Any) -> Any:
-        """Lipschitz constant of the prox: at most 1 for a convex penalty, more for a concave one."""
-        return 1.0 / (1.0 + np.asarray(step) * self.l2)
-
 
 @dataclass(frozen=True)
 class Zero(Penalty):
@@ -56,7 +54,7 @@ class Zero(Penalty):
 
 @dataclass(frozen=True)
 class L1(Penalty):
-    """strength·|β|."""
+    """strength·|β|; strength at least 0, beside the mean loss."""
 
     strength: float = 1.0
 
@@ -70,7 +68,7 @@ class L1(Penalty):
 
 @dataclass(frozen=True)
 class L2(Penalty):
-    """strength·½β²."""
+    """strength·½β²; strength at least 0, beside the mean loss."""
 
     strength: float = 1.0
     smooth = True
@@ -85,7 +83,7 @@ class L2(Penalty):
 
 @dataclass(frozen=True)
 class ElasticNet(Penalty):
-    """strength·(ratio·|β| + (1 - ratio)·½β²), the parametrisation of scikit-learn."""
+    """strength·(ratio·|β| + (1 - ratio)·½β²), as in scikit-learn; strength at least 0, ratio from 0 to 1."""
 
     strength: float = 1.0
     ratio: float = 0.5
@@ -93,7 +91,7 @@ class ElasticNet(Penalty):
     def __post_init__(self) -> None:
         _strength(self)
         if not (finite(self.ratio) and 0 <= self.ratio <= 1):
-            raise ValueError(f"ElasticNet ratio={self.ratio}: must lie in [0, 1]")
+            raise ConfideError(f"ElasticNet ratio={self.ratio}: must lie in [0, 1]")
 
     @property
     def l1(self) -> float:  # type: ignore[override]
@@ -118,7 +116,7 @@ class MCP(Penalty):
     def __post_init__(self) -> None:
         _strength(self)
         if not (finite(self.a) and self.a > 1):
-            raise ValueError(f"MCP a={self.a}: must be a finite number above 1")
+            raise ConfideError(f"MCP a={self.a}: must be a finite number above 1")
 
     def terms(self, beta: Array) -> Array:
         b, lam, a = np.abs(beta), self.strength, self.a
@@ -136,14 +134,14 @@ class MCP(Penalty):
         hard = np.where(b > lam * np.sqrt(a * s), v, 0.0)
         return np.where(s < a, firm, hard)
 
-    def expansion(self, step: Any) -> Any:
-        s = np.asarray(step, float)
-        return np.where(s < self.a, 1.0 / np.maximum(1.0 - s / self.a, 1e-300), np.inf)
-
 
 @dataclass(frozen=True)
 class SCAD(Penalty):
-    """Smoothly clipped absolute deviation (Fan and Li 2001). Not convex, see `MCP`. Experimental."""
+    """Smoothly clipped absolute deviation (Fan and Li 2001). Not convex, see `MCP`. Experimental.
+
+    strength    at least 0: slope at 0, beside the mean loss
+    a           above 2: from |β| = a·strength on it is constant
+    """
 
     strength: float = 1.0
     a: float = 3.7
@@ -152,7 +150,7 @@ class SCAD(Penalty):
     def __post_init__(self) -> None:
         _strength(self)
         if not (finite(self.a) and self.a > 2):
-            raise ValueError(f"SCAD a={self.a}: must be a finite number above 2")
+            raise ConfideError(f"SCAD a={self.a}: must be a finite number above 2")
 
     def terms(self, beta: Array) -> Array:
         b, lam, a = np.abs(beta), self.strength, self.a
@@ -167,19 +165,52 @@ class SCAD(Penalty):
         lam, a, b = self.strength, self.a, np.abs(v)
         s = np.asarray(step, float)
         if np.any(a <= 1 + s):
-            raise ValueError(f"SCAD a={a}: its prox with step {float(np.max(s)):.3g} needs a > 1 + step")
+            raise ConfideError(f"SCAD a={a}: its prox with step {float(np.max(s)):.3g} needs a > 1 + step")
         middle = ((a - 1) * v - np.sign(v) * s * a * lam) / (a - 1 - s)
         return np.where(b <= (1 + s) * lam, soft(v, s * lam), np.where(b <= a * lam, middle, v))
 
-    def expansion(self, step: Any) -> Any:
-        s = np.asarray(step, float)
-        return np.where(s < self.a - 1, (self.a - 1) / np.maximum(self.a - 1 - s, 1e-300), np.inf)
+
+@dataclass(frozen=True, eq=False)
+class GeneralisedLasso(Penalty):
+    """strength·‖Dβ‖₁ for a public matrix D (rows, P), such as differences of neighbouring coefficients.
+
+    Not separable: only its subgradient strength·Dᵀsign(Dβ) is known, which is all that linearised methods ask for.
+    Works on the last axis. `terms` are β_j times the subgradient's entry: their sum is the penalty.
+    """
+
+    matrix: Any
+    strength: float = 1.0
+    separable = False
+
+    def __post_init__(self) -> None:
+        _strength(self)
+        D = np.asarray(self.matrix, float)
+        if D.ndim != 2 or not np.all(np.isfinite(D)):
+            raise ConfideError(f"GeneralisedLasso matrix of shape {D.shape}: must be two-dimensional and finite")
+
+    @property
+    def l2(self) -> float:  # type: ignore[override]
+        raise ConfideError("GeneralisedLasso: no solver knows it, only linearised methods take it")
+
+    l1 = l2  # type: ignore[assignment]
+
+    def terms(self, beta: Array) -> Array:
+        return beta * self.gradient(beta)
+
+    def gradient(self, beta: Array) -> Array:
+        D = np.asarray(self.matrix, float)
+        if D.shape[1] != beta.shape[-1]:
+            raise ConfideError(f"GeneralisedLasso matrix of {D.shape[1]} columns: the model has {beta.shape[-1]}")
+        return np.asarray(self.strength * np.sign(beta @ D.T) @ D)
+
+    def prox(self, v: Array, step: Any) -> Array:
+        raise ConfideError("GeneralisedLasso has no prox here: use a linearised method without proximal=True")
 
 
 def _strength(penalty: Any) -> None:
     x = penalty.strength
     if not (finite(x) and x >= 0):
-        raise ValueError(f"{type(penalty).__name__} strength={x}: must be a finite number of at least 0")
+        raise ConfideError(f"{type(penalty).__name__} strength={x}: must be a finite number of at least 0")
 
 
 ALL = (Zero, L1, L2, ElasticNet, MCP, SCAD)

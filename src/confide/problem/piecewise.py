@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from confide.compiled import njit
 from confide.problem.kernels import margins
 from confide.problem.margin import prox1, slope1
 from confide.problem.rows import adds, dots
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-@njit(cache=True)
+@njit
 def augmented_one(
     rows: Any, y: Array, w: Array, start: int, stop: int, beta: Array, code: int, a: float,
     scale: float, linear: Array, quad: Array, l1: Array, unit: Array, tolerance: float, limit: int,
@@ -33,7 +33,7 @@ def augmented_one(
     `unit` (W,) is the size of each coordinate: every step is as it would be if all were of size 1.
     """
     width, n = beta.size, stop - start
-    model = beta.reshape(1, width)  # a view: the row functions take one line a class
+    model = beta.reshape(1, width)  # a view: the row functions take one line per class
     iw = 1 if w.size > 1 else 0
     v, vc = np.zeros(n), np.zeros(width)  # multipliers, divided by their term's weight: subgradients of ℓ and |·|
     vn, vcn = np.empty(n), np.empty(width)
@@ -127,7 +127,7 @@ def augmented_one(
     return residual
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def augmented(
     rows: Any, y: Array, w: Array, offsets: Index, beta: Array, code: int, a: float, scale: Array, linear: Array,
     quad: Array, l1: Array, unit: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,

@@ -10,21 +10,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import ConfideError, WrongType
+from confide.problem import linear
+from confide.problem.black_box import VALUES_ONLY, BlackBoxBlock
 from confide.problem.block import Block, SolverError
-from confide.problem.losses import Logistic, Loss, Multinomial, NoisyLabels
+from confide.problem.losses import BlackBox, Logistic, Loss, Multinomial, NoisyLabels
 from confide.problem.penalties import Penalty, Zero
 from confide.problem.shards import Shards
 
-if TYPE_CHECKING:  # a problem knows of a network only what it is handed
-    from confide.network.graph import Graph
-
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+
+class Network(Protocol):
+    """What a problem knows of the graph it is handed (a `confide.Graph`): who is linked to whom."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def edges(self) -> Index:
+        """(E, 2)."""
+
+    @property
+    def degrees(self) -> Index:
+        """(size,)."""
+
+    @property
+    def adjacency(self) -> Any:
+        """(size, size), sparse."""
+
+    @property
+    def names(self) -> tuple[str, ...] | None: ...
 
 
 @lru_cache(maxsize=256)
@@ -41,9 +63,17 @@ class Public:
 
     `agents` says which agents the arrays at hand stand for: all of them in a simulation, one on a node. Values per
     agent come as (A, 1), ready to meet (seeds, A, width).
+
+    graph            the network; None for central methods
+    sizes            (agents,) rows of each
+    loss, penalty    of the problem
+    features         numbers in a row; intercept: whether the model has one more, unpenalised
+    weighting        "parties" (each counts the same) or "rows" (each row counts the same)
+    row_norm         enforced bound on ‖x‖, above 0; None: rows may be of any length, or of any weight
+    row_weight       the most that a row counts in f, where that is not q_k/M_k: all rows as one agent
     """
 
-    graph: Graph | None
+    graph: Network | None
     sizes: Index
     loss: Loss
     penalty: Penalty
@@ -52,6 +82,7 @@ class Public:
     weighting: str = "parties"
     row_norm: float | None = None  # enforced bound on ‖x‖; None: rows may be of any length, or of any weight
     agents: Index = field(default_factory=lambda: np.zeros(0, np.int64))
+    row_weight: float | None = None  # the most that a row counts in f, where that is not q_k/M_k: all rows as one agent
 
     @property
     def count(self) -> int:
@@ -61,37 +92,44 @@ class Public:
     @property
     def width(self) -> int:
         """Coefficients of the model."""
-        return self.loss.outputs * (self.features + self.intercept)
+        return self.loss.coefficients or self.loss.outputs * (self.features + self.intercept)
 
     @cached_property
     def degree(self) -> Array:
         """|N_k|: (A, 1)."""
         if self.graph is None:
-            raise ValueError("no graph: a method with topology 'central' has no neighbours")
+            raise ConfideError("no graph: a method with topology 'central' has no neighbours")
         return self.graph.degrees[self.agents].astype(float)[:, None]
 
     @cached_property
     def scale(self) -> Array:
-        """What one row's loss counts in f_k, q_k/M_k: (A, 1)."""
+        """The most that one row's loss counts in f_k, q_k/M_k: (A, 1)."""
+        if self.row_weight is not None:
+            return np.full((len(self.agents), 1), self.row_weight)
         return row_scale(self.sizes, self.weighting)[self.agents][:, None]
 
     @cached_property
     def mask(self) -> Array:
         """1 at penalised coefficients, 0 at intercepts: (W,)."""
+        if self.loss.coefficients:
+            return np.ones(self.loss.coefficients)
         one = np.ones(self.features + self.intercept)
         if self.intercept:
             one[-1] = 0.0
         return np.tile(one, self.loss.outputs)
 
     def each(self, value: Any) -> Array:
-        """A parameter, common or one an agent of the whole network, for the agents at hand: (A, 1)."""
+        """A parameter, common or one per agent of the whole network, for the agents at hand: (A, 1)."""
         if isinstance(value, (int, float)):
             return _column(float(value), len(self.agents))
-        v = np.asarray(value, float)
+        try:
+            v = np.asarray(value, float)
+        except (TypeError, ValueError):  # texts, or lists of unlike length
+            v = np.empty((0, 0))
         if v.ndim == 0:
             return _column(float(v), len(self.agents))
         if v.shape != (self.count,):
-            raise ValueError(f"parameter of shape {v.shape}: must be one number, or one an agent ({self.count},)")
+            raise ConfideError(f"parameter of shape {v.shape}: must be one number, or one per agent ({self.count},)")
         return np.asarray(v[self.agents][:, None])
 
     def penalty_gradient(self, beta: Array) -> Array:
@@ -106,10 +144,16 @@ class Public:
         """The same network seen by agent k alone."""
         return replace(self, agents=np.array([k], np.int64))
 
+    @cached_property
+    def whole(self) -> Public:
+        """The same network with all its agents."""
+        return self if len(self.agents) == self.count else replace(self, agents=np.arange(self.count))
+
     def as_one(self) -> Public:
         """All rows with one agent: what a central method knows."""
         n = np.array([self.sizes.sum()], np.int64)
-        return replace(self, graph=None, sizes=n, weighting="parties", agents=np.zeros(1, np.int64))
+        most = float(row_scale(self.sizes, self.weighting).max())
+        return replace(self, graph=None, sizes=n, agents=np.zeros(1, np.int64), row_weight=most)
 
 
 def row_scale(sizes: Index, weighting: str) -> Array:
@@ -118,24 +162,31 @@ def row_scale(sizes: Index, weighting: str) -> Array:
 
 
 class Problem:
-    """Rows of at least two parties, a loss, a penalty and how the parties are weighed."""
+    """What the parties minimise together.
+
+    shards      rows of one party or several
+    loss        one of confide.losses; its kind of targets must be that of the rows
+    penalty     one of confide.penalties, on all coefficients but intercepts; None for no penalty
+    weighting   "parties": each party counts the same, its rows 1/M_k; "rows": each row counts the same, 1/n
+    intercept   whether each output has a constant, its last coefficient
+    """
 
     def __init__(
         self, shards: Shards, loss: Loss, penalty: Penalty | None = None,
         weighting: str = "parties", intercept: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(shards, Shards):
-            raise TypeError(f"shards={type(shards).__name__}: must be confide.Shards, such as Shards.split(X, y, 5)")
-        if shards.parties < 2:
-            raise ValueError(f"{shards.parties} party: learning over a network needs at least 2 parties")
+            raise WrongType(f"shards={type(shards).__name__}: must be confide.Shards, such as Shards.split(X, y, 5)")
         if weighting not in ("parties", "rows"):
-            raise ValueError(f"weighting={weighting!r}: must be 'parties' (each party 1/M_k) or 'rows' (pooled mean)")
+            raise ConfideError(f"weighting={weighting!r}: must be 'parties' (each party 1/M_k) or 'rows' (pooled mean)")
         if not isinstance(loss, Loss):
-            raise TypeError(f"loss={loss!r}: must be one of confide.losses, such as Logistic()")
+            raise WrongType(f"loss={loss!r}: must be one of confide.losses, such as Logistic()")
+        if isinstance(loss, BlackBox) and {"weight", "share"} & set(shards.columns):
+            raise ConfideError("a column of weights: a BlackBox weighs rows itself, give it none")
         check_labels(shards, loss)
         self.shards, self.loss, self.penalty = shards, loss, penalty if penalty is not None else Zero()
         if not isinstance(self.penalty, Penalty):
-            raise TypeError(f"penalty={penalty!r}: must be one of confide.penalties, such as L2(0.01)")
+            raise WrongType(f"penalty={penalty!r}: must be one of confide.penalties, such as L2(0.01)")
         self.weighting, self.intercept = weighting, bool(intercept)
 
     def __repr__(self) -> str:
@@ -144,12 +195,12 @@ class Problem:
     @property
     def width(self) -> int:
         """Coefficients of the model."""
-        return self.loss.outputs * (self.shards.features + self.intercept)
+        return self.loss.coefficients or self.loss.outputs * (self.shards.features + self.intercept)
 
-    def public(self, graph: Graph | None) -> Public:
+    def public(self, graph: Network | None) -> Public:
         """What everyone may know, for all agents."""
         if graph is not None and graph.size != self.shards.parties:
-            raise ValueError(f"graph of {graph.size} agents for {self.shards.parties} parties: they must agree")
+            raise ConfideError(f"graph of {graph.size} agents for {self.shards.parties} parties: they must agree")
         row_norm = None if "weight" in self.shards.columns else self.shards.row_norm  # a weight lengthens a row
         return Public(
             graph, self.shards.sizes, self.loss, self.penalty, self.shards.features, self.intercept,
@@ -159,22 +210,29 @@ class Problem:
     @cached_property
     def block(self) -> Block:
         """Every party's rows."""
-        return Block(self.shards, self.loss, row_scale(self.shards.sizes, self.weighting), self.intercept)
+        return self._over(self.shards, row_scale(self.shards.sizes, self.weighting))
+
+    def _over(self, shards: Shards, scale: Array) -> Block:
+        if isinstance(self.loss, BlackBox):
+            return BlackBoxBlock(shards, self.loss, scale, self.intercept)
+        return Block(shards, self.loss, scale, self.intercept)
 
     def only(self, k: int) -> Block:
         """Party k's rows, as its own node holds them."""
         scale = row_scale(self.shards.sizes, self.weighting)[k : k + 1]
-        return Block(self.shards.only(k), self.loss, scale, self.intercept)
+        return self._over(self.shards.only(k), scale)
 
     @cached_property
     def pooled(self) -> Block:
-        """All rows as one agent, with the same objective."""
+        """All rows as one agent, with the same objective; a row that counts most has weight 1, as clips suppose."""
         scale = row_scale(self.shards.sizes, self.weighting)
-        weight = np.repeat(scale, self.shards.sizes)
-        return Block(self.shards.pooled(weight), self.loss, np.ones(1), self.intercept)
+        weight = np.repeat(scale / scale.max(), self.shards.sizes)
+        return self._over(self.shards.pooled(weight), scale.max(keepdims=True))
 
     @cached_property
     def _optimum(self) -> Array:
+        if isinstance(self.loss, BlackBox):
+            raise WrongType(f"no optimum is known: {VALUES_ONLY}")
         zero = np.zeros((1, 1, self.width))
         public = self.public(None)
         tolerance = 1e-11 * max(1e-3, float(np.linalg.norm(self.pooled.gradient(zero))))
@@ -215,45 +273,42 @@ class Problem:
     def test_rows(self, test: Any) -> tuple[Any, Array]:
         """A public test set (X, y), checked as the parties' rows are."""
         if not (isinstance(test, tuple | list) and len(test) == 2):
-            raise TypeError(f"test={type(test).__name__}: must be a pair (X, y)")
+            raise WrongType(f"test={type(test).__name__}: must be a pair (X, y)")
         try:
             rows = Shards.from_parts([(test[0], test[1])])
             if rows.features != self.shards.features:
-                raise ValueError(f"{rows.features} features: must be {self.shards.features}, as the parties' rows have")
+                raise ConfideError(
+                    f"{rows.features} features: must be {self.shards.features}, as the parties' rows have"
+                )
             check_labels(rows, self.loss.base)
-        except ValueError as error:
-            raise ValueError(f"test set: {error}") from None
+        except ConfideError as error:
+            raise ConfideError(f"test set: {error}") from None
         return rows.X, rows.y
 
     def predict(self, X: Any, beta: Array) -> Array:
         """Margin, sign or class of each row of X under coefficients (width,)."""
-        z = self._margins(X, beta)
-        if self.loss.labels == "class":
-            return np.asarray(np.argmax(z, axis=1), float)
-        return np.where(z[:, 0] >= 0, 1.0, -1.0) if self.loss.labels == "sign" else np.asarray(z[:, 0])
+        return linear.predicted(self._margins(X, beta), self.loss.labels)
 
     def _margins(self, X: Any, beta: Array) -> Array:
         """(rows, outputs)."""
-        coefficients = np.asarray(beta).reshape(self.loss.outputs, -1)
-        z = X @ coefficients[:, : self.shards.features].T
-        return np.asarray(z + coefficients[:, -1] if self.intercept else z)
+        return linear.margins(X, *linear.split(beta, self.loss.outputs, self.intercept))
 
 
 def check_labels(shards: Shards, loss: Loss) -> None:
     """The targets must be what the loss is defined for."""
     y, name = shards.y, type(loss.base).__name__
     if loss.labels == "sign" and not np.all((y == 1) | (y == -1)):
-        bad = y[(y != 1) & (y != -1)][0]
-        raise ValueError(f"label {bad:g}: {name} takes the labels -1 and 1")
-    if loss.labels == "class":
-        wrong = (y != np.floor(y)) | (y < 0) | (y >= loss.outputs)
-        if np.any(wrong):
-            raise ValueError(f"label {y[wrong][0]:g}: {name} takes the classes 0 to {loss.outputs - 1}")
+        raise ConfideError(f"a label is not one of those allowed: {name} takes the labels -1 and 1")
+    if loss.labels == "class" and np.any((y != np.floor(y)) | (y < 0) | (y >= loss.outputs)):
+        raise ConfideError(f"a label is not one of those allowed: {name} takes the classes 0 to {loss.outputs - 1}")
     if isinstance(loss, NoisyLabels) and loss.epsilon is None:
         eps = shards.columns.get("epsilon")
         if eps is None:
-            raise ValueError("NoisyLabels without epsilon: the shards need a column 'epsilon', one value a row")
+            raise ConfideError("NoisyLabels without epsilon: the shards need a column 'epsilon', one value per row")
         if np.any(eps < loss.smallest_epsilon):
-            raise ValueError(f"a row's epsilon {eps.min():g} is below epsilon_min={loss.smallest_epsilon:g}")
+            raise ConfideError(f"a row's epsilon {eps.min():g} is below epsilon_min={loss.smallest_epsilon:g}")
     if "weight" in shards.columns and np.any(shards.columns["weight"] < 0):
-        raise ValueError(f"a row's weight {shards.columns['weight'].min():g}: weights must be at least 0")
+        raise ConfideError(f"a row's weight {shards.columns['weight'].min():g}: weights must be at least 0")
+    share = shards.columns.get("share", np.zeros(1))
+    if share.min() < 0 or share.max() > 1:
+        raise ConfideError("a row's share is not within 0 and 1: divide by a public bound, and clip")

@@ -1,6 +1,6 @@
 """Inner argmins: min over β of f(β) + linearᵀβ + ½ Σ quad_j β_j² + l1ᵀ|β|, f the scaled loss of one agent's rows.
 
-Five methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
+Six methods, each a pure function of its arguments (no memory between rounds, so a resumed run repeats its bytes):
 
 - `linear_system`: squared loss, no l1. A kept inverse and iterative refinement; the rows are not read.
 - `lasso_system`: squared loss with an l1 term. Coordinate descent on the Gram matrix; the rows are not read.
@@ -8,7 +8,7 @@ Five methods, each a pure function of its arguments (no memory between rounds, s
   removes the data's conditioning, scaled as the last pair of steps says; the line search looks at slopes only, so it
   does not stall at 1e-8 as value-based ones do. Chosen by measurement: `benchmarks/solvers.py` has it several times
   faster than Newton, with a fresh or a kept Hessian, and than majorisation by the curvature bound. Compiled; agents and
-  seeds share the cores.
+  seeds share the cores. Where it gives up, `descend` takes over: slow, and certain to arrive (`algorithms.argmin`).
 - `prox_newton`: another smooth loss with an l1 term. A Newton model whose lasso is solved by coordinate descent.
 - `piecewise.augmented`: piecewise linear loss, with or without an l1 term.
 """
@@ -20,17 +20,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from confide.compiled import njit
 from confide.problem.kernels import add_gradients
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 MEMORY = 8
+WORST_CONDITION = 25_000  # of a problem that `descend` takes on; 40 times as many passes over the rows are enough
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"})
 def dot(a: Array, b: Array) -> float:
     """aᵀb; for vectors this short a call of BLAS costs more than the sum."""
     total = 0.0
@@ -39,14 +40,14 @@ def dot(a: Array, b: Array) -> float:
     return total
 
 
-@njit(cache=True)
+@njit
 def _add(out: Array, c: float, a: Array) -> None:
     """out += c·a, without a temporary."""
     for j in range(out.size):
         out[j] += c * a[j]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"})
 def _times(c: float, A: Array, v: Array, out: Array) -> None:
     """out = c·Av, four rows at a time: each entry of v is loaded once for them."""
     fours = v.size - v.size % 4
@@ -62,7 +63,7 @@ def _times(c: float, A: Array, v: Array, out: Array) -> None:
         out[i] = c * dot(A[i], v)
 
 
-@njit(cache=True)
+@njit
 def _direction(
     g: Array, inverse: Array, size: float, S: Array, Y: Array, r: Array, alpha: Array, used: int, last: int,
     left: Array, d: Array,
@@ -79,7 +80,7 @@ def _direction(
         _add(d, -alpha[i] - r[i] * dot(Y[i], d), S[i])
 
 
-@njit(cache=True)
+@njit
 def _gradient(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int,
     code: int, a: float, scale: float, linear: Array, quad: Array, out: Array,
@@ -92,7 +93,24 @@ def _gradient(
         out[j] = scale * out[j] + linear[j] + quad[j] * beta[j]
 
 
-@njit(cache=True)
+@njit
+def descend(
+    rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int, code: int, a: float,
+    scale: float, linear: Array, quad: Array, curvature: float, tolerance: float, steps: int,
+) -> float:  # fmt: skip
+    """Gradient descent with step 1/curvature in place from `beta` (W,); the norm of the gradient it stopped at."""
+    g = np.empty(beta.size)
+    size = math.inf
+    for _ in range(steps):
+        _gradient(rows, y, w, q, start, stop, beta, m, code, a, scale, linear, quad, g)
+        size = math.sqrt(dot(g, g))
+        if size <= tolerance:
+            break
+        _add(beta, -1.0 / curvature, g)
+    return size
+
+
+@njit
 def quasi_newton_one(
     rows: Any, y: Array, w: Array, q: Array, start: int, stop: int, beta: Array, m: int, code: int, a: float,
     scale: float, linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int, pairs: Array, ring: Array,
@@ -152,7 +170,7 @@ def quasi_newton_one(
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def quasi_newton(
     rows: Any, y: Array, w: Array, q: Array, offsets: Index, beta: Array, m: int, code: int, a: float, scale: Array,
     linear: Array, quad: Array, inverse: Array, tolerance: float, limit: int, residual: Array, first: int, end: int,
@@ -168,7 +186,7 @@ def quasi_newton(
         )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def linear_system(
     gram: Array, moment: Array, beta: Array, linear: Array, quad: Array, inverse: Array, tolerance: float,
     residual: Array, first: int, end: int,
@@ -196,7 +214,7 @@ def linear_system(
 # --- an l1 term -----------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit
 def l1_residual(g: Array, l1: Array, beta: Array) -> Array:
     """The smallest subgradient of smooth + l1ᵀ|·| at β, given the smooth gradient g."""
     out = np.empty_like(g)
@@ -208,7 +226,7 @@ def l1_residual(g: Array, l1: Array, beta: Array) -> Array:
     return out
 
 
-@njit(cache=True)
+@njit
 def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sweeps: int) -> Array:
     """argmin over d of ½dᵀHd + gᵀd + l1ᵀ|β + d| by cyclic coordinate descent."""
     d = np.zeros_like(g)
@@ -232,7 +250,7 @@ def lasso_model(H: Array, g: Array, l1: Array, beta: Array, tolerance: float, sw
     return d
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def lasso_system(
     gram: Array, moment: Array, beta: Array, linear: Array, quad: Array, l1: Array, tolerance: float,
     residual: Array, first: int, end: int,

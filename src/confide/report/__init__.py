@@ -1,7 +1,7 @@
 """`confide report`: a run as one HTML page that needs nothing else. It makes no request, prints, and is light or dark.
 
 Everything on the page is public, or says that it is not: a metric computed from private rows is shown for simulations
-only, and quality only on a test set that was declared public.
+only, and quality only on a test set that was declared public, or on held-out rows that paid for it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from string import Template
 
 from confide._version import __version__
 from confide.files import write_whole
-from confide.report import guarantee, model, overview, rounds
+from confide.report import guarantee, model, overview, quality, rounds
 from confide.report.markup import Markup, element, escape, join
 from confide.report.subject import Subject, warning
-from confide.run import Run
+from confide.report.trust import first_line
+from confide.runs.run import Run
 
 TABS = (
     ("overview", "Network", overview.overview),
     ("privacy", "Privacy", guarantee.guarantee),
     ("convergence", "Convergence", rounds.convergence),
-    ("quality", "Quality", model.quality),
+    ("quality", "Quality", quality.quality),
     ("model", "Model", model.model),
     ("about", "Run", rounds.about),
 )
@@ -71,6 +72,7 @@ def page(subject: Run | Subject) -> str:
         style=style,
         script=script,
         heading=escape(title),
+        first=escape(first_line(subject)),
         line=_line(subject),
         warning=warning(subject) or "",
         tabs=join(tabs),

@@ -9,7 +9,7 @@ from confide.report.charts import Chart, Series, chart
 from confide.report.markup import Child, Markup, element, shown, table
 from confide.report.spending import Spend
 from confide.report.subject import Subject, card
-from confide.run import SEEDED, Run
+from confide.runs.run import SEEDED, Run
 
 FEW = 60  # rounds shown as points: a line would connect rounds that recycle with those that do not
 
@@ -77,7 +77,7 @@ def _by_round(subject: Subject, spend: Spend, k: int) -> Markup:
     spent = subject.run.privacy
     lines = [Series("exact" if spend.closed else "smallest bound known", spend.rounds, spend.path)]
     if spend.paid_path is not None:
-        lines.append(Series("paid: what the sampler proves", spend.rounds, spend.paid_path))
+        lines.append(Series("paid: with the rounding of secure noise", spend.rounds, spend.paid_path))
     beside = spent.path and spent.claim_delta == spend.delta and spend.unit == "row"
     if beside:
         for i, claim in enumerate(spent.claims):
@@ -141,8 +141,8 @@ def _several(spend: Spend) -> Markup:
     if spend.paid is not None:
         note = element(
             "p",
-            "The table is of the Gaussian noise drawn. The secure sampler's own proof is in zCDP, and "
-            f"paid with ε = {shown(spend.epsilon)} at δ = {shown(spend.delta)}.",
+            "The table is of the Gaussian noise before it is rounded to a grid. Paid, rounding included: "
+            f"ε = {shown(spend.epsilon)} at δ = {shown(spend.delta)}.",
             class_="soft",
         )
     return card(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from confide.network.drawing import closest, layout
 from confide.network.graph import Graph
 from confide.report.markup import Markup, element, shown
-from confide.setting import Setting
+from confide.runs.setting import Setting
 
 Array = NDArray[np.float64]
 WIDTH, HEIGHT = 720, 400

@@ -8,21 +8,26 @@ from typing import Any
 
 import numpy as np
 
+from confide.errors import ConfideError
 from confide.network import wire
 from confide.network.identity import Identity
 from confide.node import daemon
 from confide.node import export as exports
 from confide.node import federation as federations
+from confide.node.agreement import in_force
+from confide.node.caps import promise
+from confide.node.contributions import contributions
 from confide.node.federation import Federation
 from confide.node.journal import Journal
+from confide.node.keys import bystander
 from confide.node.member import Trainer
-from confide.privacy import Label
-from confide.privacy.secure import charge
-from confide.problem.schema import Schema
+from confide.node.summer import Summer
+from confide.privacy import Event, Label, Unbounded
 from confide.report.subject import Subject
-from confide.run import CLAIM_DELTA, Privacy, Run
-from confide.setting import Setting
-from confide.simulation import describe
+from confide.runs.driver import describe
+from confide.runs.run import CLAIM_DELTA, Privacy, Run
+from confide.runs.setting import Setting
+from confide.schema.schema import Schema
 
 ALONE = "this run only: other runs on the same people add to it"
 
@@ -31,7 +36,7 @@ def latest(home: Path) -> Path:
     """The folder of the latest run of the node in `home`."""
     folders = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
     if not folders:
-        raise ValueError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
+        raise ConfideError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
     return folders[0].parent
 
 
@@ -43,14 +48,16 @@ def schema_of(home: Path) -> Schema | None:
 def subject(home: Path) -> Subject:
     """The latest run of the node in `home`."""
     folder = latest(home)
-    federation, identity = federations.load(folder / daemon.FEDERATION), Identity.load(home)
+    federation = in_force(home, folder / daemon.FEDERATION)
+    identity = bystander(home, federation, folder / daemon.FEDERATION)
     name = identity.card.name
     if name == federation.hub:
-        raise ValueError(f"{home} is the hub of {federation.name!r}: it holds no rows and spends nothing")
-    with Journal(folder, federation.digest, write=False) as journal:
-        member = Trainer(federation, identity, journal)
+        raise ConfideError(f"{home} is the hub of {federation.name!r}: it holds no rows and spends nothing")
+    with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:
+        member = (Summer if federation.summed else Trainer)(federation, identity, journal)
         history = distances(federation, identity, member, journal)
-    run = run_of(federation, member, history)
+        run = run_of(federation, member, history)
+        contributed = contributions(federation, journal, member.t)
     status = daemon.read_status(folder) or {}
     facts = [
         ("node", name),
@@ -58,26 +65,35 @@ def subject(home: Path) -> Subject:
         ("neighbours", ", ".join(member.neighbours)),
         ("state", str(status.get("state", "not known")) + (f": {why}" if (why := status.get("reason")) else "")),
         ("rounds", f"{member.t} of {member.rounds} complete, {member.sent} sent and paid for"),
+        ("contributed", contributed),
     ]
+    if again := sum(times - 1 for times in member.attempts):
+        facts.append(("noise drawn again", f"{again} times, and paid for again: the ledger's total counts it"))
+    if said := promise(federation):
+        facts.append(("promise", said))
     if federation.epsilon is not None:
         facts.append(("cap of the federation", f"ε = {federation.epsilon:g} at δ = {federation.delta:g} for one party"))
     if status.get("spent_epsilon") is not None:
-        spent = f"ε = {status['spent_epsilon']:.4g} in all runs, by this node's ledger"
+        whom = ", against all others together," if status.get("promise") else ""
+        spent = f"ε = {status['spent_epsilon']:.4g}{whom} in all runs, by this node's ledger"
         facts.append(("spent on the same people", spent))
     own = federation.parties.index(name)
     return Subject.of(run, title=f"{federation.name}: {name}", own=own, facts=tuple(facts))
 
 
-def run_of(federation: Federation, member: Trainer, history: dict[str, Any]) -> Run:
+def run_of(federation: Federation, member: Trainer | Summer, history: dict[str, Any]) -> Run:
     """The rounds sent so far as a run; every party's cost follows from the public file."""
     public, method, delta = federation.public, federation.algorithm, federation.delta or CLAIM_DELTA
-    events, widths = method.events(public)[: member.sent], method.schedule(public).widths[: member.sent]
+    known = not federation.outdated  # what its noise means, and so what it costs
+    nothing: list[list[Event]] = [[Unbounded()]] * member.rounds
+    events = sent_under(federation, member, "events") if known else nothing[: member.sent]
     pays = federation.test_noise_seed is None and federation.guarantee.label != Label.NONE
-    charged = [charge([now], int(width))[0] for now, width in zip(events, widths, strict=True)] if pays else None
+    charged = sent_under(federation, member, "charged") if pays else None
     spent = Privacy(
-        events, method.guarantee(public), public.count, federation.test_noise_seed is not None,
-        claims=tuple(method.claims(public, delta)) if member.sent == member.rounds else (), claim_delta=delta,
-        charged=charged,
+        events, method.guarantee(public) if known else federation.guarantee, public.count,
+        federation.test_noise_seed is not None,
+        claims=tuple(method.claims(public, delta)) if known and member.sent == member.rounds else (),
+        claim_delta=delta, charged=charged,
     )  # fmt: skip
     setting = replace(
         Setting.of(public, method.topology, federation.parties), agents=federation.parties,
@@ -87,13 +103,27 @@ def run_of(federation: Federation, member: Trainer, history: dict[str, Any]) -> 
         setting = replace(setting, features=federation.schema.features)
     return Run(
         np.array(member.estimate)[None, None], history, spent, method.name, describe(method), member.t,
-        int(8 * len(member.neighbours) * widths.sum()), 0.0, np.array([], np.int64),
+        method.bytes_sent(public.at(member.party.k), member.sent), 0.0, np.array([], np.int64),
         id=federation.digest.hex()[:16], setting=setting, public=("distance",), delta=delta, not_covered=(ALONE,),
     )  # fmt: skip
 
 
-def distances(federation: Federation, identity: Identity, member: Trainer, journal: Journal) -> dict[str, Any]:
-    """Largest distance of the own message to a neighbour's, or to the hub's mean, over its length, by round."""
+def sent_under(federation: Federation, member: Trainer | Summer, how: str) -> list[list[Event]]:
+    """What the rounds sent cost, each under the terms that this node held to, for the parties that are there now."""
+    terms = {}
+    for now in federation.history:
+        agents = np.array([now.parties.index(name) for name in federation.parties])
+        terms[now.head] = getattr(now.algorithm, how)(replace(now.public, agents=agents))
+    return [terms[head][t] for t, head in enumerate(member.heads)]
+
+
+def distances(federation: Federation, identity: Identity, member: Trainer | Summer, journal: Journal) -> dict[str, Any]:
+    """Largest distance of the own message to a neighbour's, or to the hub's mean, over its length, by round.
+
+    Of a private sum nobody sees messages, and all have the same total.
+    """
+    if isinstance(member, Summer):
+        return {"round": np.arange(1, member.t + 1), "distance": np.zeros(member.t)}
     share = 1.0 if federation.hub is None else 1.0 / len(federation.parties)
     out = []
     for t in range(1, member.t + 1):

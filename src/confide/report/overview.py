@@ -7,7 +7,7 @@ import numpy as np
 from confide.report.markup import Markup, element, shown, table
 from confide.report.network import network
 from confide.report.subject import Subject, card
-from confide.run import Run
+from confide.runs.run import Run
 
 FOLDED, LISTED = 30, 1000  # parties, beyond which the table is folded, or cut
 

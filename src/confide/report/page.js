@@ -1,6 +1,6 @@
 "use strict";
-// What the page can do beyond being read: tabs, light and dark, and charts that answer. It draws what charts.py drew, from
-// the numbers beside each chart, for another width, scale, range or choice of lines. No library and no request.
+// What the page can do beyond being read: tabs, light and dark, and charts that answer, drawn from the numbers beside
+// each for the width, scale, range and choice of lines at hand. No library and no request.
 (() => {
   const SPACE = { left: 60, right: 16, top: 12, bottom: 44, height: 320 };
   const root = document.documentElement;
@@ -53,6 +53,7 @@
   class Chart {
     constructor(figure) {
       this.figure = figure;
+      figure.querySelector("details.numbers").open = false; // the picture tells it
       this.svg = figure.querySelector(".plot > svg");
       this.box = figure.querySelector(".tip");
       this.data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);

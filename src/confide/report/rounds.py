@@ -7,7 +7,7 @@ import numpy as np
 from confide.report.charts import Chart, Series, chart
 from confide.report.markup import Child, Markup, element, facts, shown
 from confide.report.subject import Subject, card
-from confide.run import Run
+from confide.runs.run import Run
 
 METRICS = {
     "error": "squared distance to the centralised optimum, relative",

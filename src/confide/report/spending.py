@@ -20,12 +20,13 @@ from confide.privacy import (
     Gaussian,
     ObjectivePerturbation,
     PureDP,
+    RadialNoise,
     RandomizedResponse,
     Unbounded,
 )
 from confide.privacy.budget import of_agent
 from confide.privacy.events import Kind
-from confide.run import Privacy
+from confide.runs.run import Privacy
 
 Array = NDArray[np.float64]
 GAUSSIAN_POINTS, OTHER_POINTS = 200, 10  # rounds at which the running total is computed; other events take longer
@@ -42,7 +43,7 @@ class Spend:
     kind: Kind
     delta: float
     exact: Array  # ε of the noise that was drawn, exactly
-    paid: Array | None  # ε that the secure sampler proves, where that is another
+    paid: Array | None  # ε as secure noise is charged, where that is another
     rounds: list[int]
     path: list[float]  # the same after each of these rounds, of the agent that spends most
     paid_path: list[float] | None
@@ -146,13 +147,14 @@ def _running(
 def merged(events: Iterable[Event]) -> list[Event]:
     """The same cost in fewer events: Gaussians compose to one of √Σμ², zCDP to one of Σρ."""
     square: Any = 0.0
+    slack: Any = 0.0
     rho: Any = 0.0
     rest: list[Event] = []
-    kind: dict[str, str] = {}
+    kind: dict[str, Any] = {}
     for e in events:
         kind = {"unit": e.unit, "adjacency": e.adjacency, "adversary": e.adversary}
         if isinstance(e, Gaussian):
-            square = square + np.square(e.mu)
+            square, slack = square + np.square(e.mu), slack + np.asarray(e.slack)
         elif isinstance(e, ZCDP):
             rho = rho + np.asarray(e.rho)
         else:
@@ -163,7 +165,7 @@ def merged(events: Iterable[Event]) -> list[Event]:
             Unbounded(**kind) if np.all(lost) else Gaussian(np.where(lost, 1.0, 0.0), np.where(lost, 0.0, 1.0), **kind)
         )
         square = np.where(lost, 0.0, square)
-    first = [Gaussian(np.sqrt(square), 1.0, **kind)] if np.any(square > 0) else []
+    first = [Gaussian(np.sqrt(square), 1.0, slack=slack, **kind)] if np.any(square > 0) else []
     return [*first, *([ZCDP(rho, **kind)] if np.any(rho > 0) else []), *rest]
 
 
@@ -173,7 +175,7 @@ def _costs(events: list[list[Event]]) -> dict[str, list[float]]:
     def size(e: Any) -> Any:
         return np.square(e.mu) if isinstance(e, Gaussian) else 2 * np.asarray(e.rho)
 
-    kinds = {"μ": (Gaussian, ZCDP), "ε": (PureDP, ObjectivePerturbation, RandomizedResponse)}
+    kinds = {"μ": (Gaussian, ZCDP), "ε": (PureDP, ObjectivePerturbation, RadialNoise, RandomizedResponse)}
     out = {}
     for name, kind in kinds.items():
         chosen = [[e for e in one if isinstance(e, kind)] for one in events]

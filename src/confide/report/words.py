@@ -29,7 +29,7 @@ ALARMS = 0.05
 
 def sentences(spend: Spend) -> list[str]:
     """What the trade-off curve says, in the order of what one asks."""
-    who, what = WHO.get(spend.kind[2], f"an adversary of the kind “{spend.kind[2]}”"), WHAT[spend.unit]
+    who, what = adversary(spend.kind[2]), WHAT[spend.unit]
     if not spend.finite:
         return [f"Nothing bounds what can be learned about {what}: {who} may find it out for certain."]
     coin = 100 * spend.success
@@ -42,6 +42,13 @@ def sentences(spend: Spend) -> list[str]:
         f"{_of_hundred(100 * spend.found(BLIND))} cases. A blind guess succeeds in 0.1.",
         verdict(spend.success),
     ]
+
+
+def adversary(kind: str) -> str:
+    """Who it is, in words; a coalition says so itself."""
+    if kind.startswith("outsiders and any "):
+        return f"{kind}, who pool all they know, and who know every other row of the data"
+    return WHO.get(kind, f"an adversary of the kind “{kind}”")
 
 
 def _of_hundred(value: float) -> str:

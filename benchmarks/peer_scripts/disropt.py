@@ -1,0 +1,55 @@
+"""disropt's gradient tracking on the ridge problem, one MPI process an agent: `confide bench --peers`.
+
+mpiexec -n 20 python disropt.py FOLDER
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+sys.path = [one for one in sys.path if Path(one or ".").resolve() != Path(__file__).parent]  # this file has its name
+
+import numpy as np  # noqa: E402
+from disropt.agents import Agent  # noqa: E402
+from disropt.algorithms.gradient_tracking import GradientTracking  # noqa: E402
+from disropt.functions import QuadraticForm, Variable  # noqa: E402
+from disropt.problems.problem import Problem  # noqa: E402
+from disropt.utils.graph_constructor import metropolis_hastings  # noqa: E402
+from mpi4py import MPI  # noqa: E402
+
+comm = MPI.COMM_WORLD
+k, count = comm.Get_rank(), comm.Get_size()
+given, settings = np.load(folder / "problem.npz"), json.loads((folder / "settings.json").read_text())
+links = np.zeros((count, count))
+for a, b in given["edges"]:
+    links[a, b] = links[b, a] = 1.0
+weights = metropolis_hastings(links)
+X, y, best = given["X"][k], given["y"][k], given["best"]
+n, width = given["X"].shape[0] * given["X"].shape[1], X.shape[1]
+P = X.T @ X / n / 2 + 0.05 / count * np.eye(width)  # ½‖Xb - y‖²/n + ½·0.1‖b‖²/K
+q = -(X.T @ y / n).reshape(-1, 1)
+found = None
+for step in settings["steps"]:
+    agent = Agent(
+        in_neighbors=np.nonzero(links[k])[0].tolist(), out_neighbors=np.nonzero(links[:, k])[0].tolist(),
+        in_weights=weights[k].tolist(),
+    )  # fmt: skip
+    agent.set_problem(Problem(QuadraticForm(Variable(width), P, q)))
+    method = GradientTracking(agent=agent, initial_condition=np.zeros((width, 1)), enable_log=True)
+    comm.Barrier()
+    began = time.perf_counter()
+    path = method.run(iterations=settings["rounds"], stepsize=step * count)
+    comm.Barrier()
+    seconds = time.perf_counter() - began
+    every = comm.allreduce(np.linalg.norm(path[:, :, 0] - best, axis=1) / np.linalg.norm(best), op=MPI.MAX)
+    near = np.flatnonzero(every <= settings["distance"])
+    if np.isfinite(every).all() and len(near):
+        found = {"seconds": seconds * (near[0] + 1) / settings["rounds"], "rounds": int(near[0]) + 1,
+                 "distance": float(every[near[0]]), "step": step}  # fmt: skip
+        break
+if k == 0:
+    if found is None:
+        sys.exit("no step reached the optimum")
+    print(json.dumps(found))

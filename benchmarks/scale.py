@@ -1,0 +1,107 @@
+"""Cost per round and memory from a thousand agents to a million: 50 rows × 8 features each, four neighbours.
+
+    confide bench --scale                       10^3, 10^4, 10^5 and 10^6 agents
+    python benchmarks/scale.py --most 100000    fewer
+
+Each size runs in a process of its own, so that its peak of memory is its own. The slope is that of log cost against log
+agents, fitted by least squares: 1 is proportional. Set-up is everything before round 1: the graph, the rows' way into
+shards, the problem; the rows themselves are drawn before the clock starts.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+ROWS, FEATURES, DEGREE, ROUNDS = 50, 8, 4, 5
+SETUP_SECONDS, MEMORY_RATIO = 15.0, 1.5  # wanted at the largest size
+
+
+def measure(agents: int) -> dict[str, float]:
+    """One size, in this process."""
+    import confide
+    from confide.runs.driver import Driver
+
+    warm = confide.Problem(confide.Shards.split(np.eye(8), np.ones(8), 2), confide.losses.Squared())
+    Driver(warm, confide.Graph.path(2), confide.algorithms.CDPADMM(rounds=1, clip=1.0, noise=0.1), [0]).step()
+    before = memory()
+    rng = np.random.default_rng(0)
+    X = np.empty((agents * ROWS, FEATURES))
+    for first in range(0, len(X), 1 << 20):  # in parts: a draw of all rows would itself be a peak
+        X[first : first + (1 << 20)] = rng.normal(size=X[first : first + (1 << 20)].shape)
+    y = X[:, 0].copy()
+    data = X.nbytes + y.nbytes
+    began = time.perf_counter()
+    k = np.arange(agents)
+    graph = confide.Graph.from_edges(np.vstack([np.column_stack([k, (k + s) % agents]) for s in (1, 2)]))
+    graph_seconds = time.perf_counter() - began
+    shards = confide.Shards.from_groups(X, y, np.repeat(k, ROWS))
+    problem = confide.Problem(shards, confide.losses.Squared(), confide.penalties.L2(0.1))
+    method = confide.algorithms.CDPADMM(rounds=ROUNDS + 1, coupling=0.1, step=1.0, clip=1.0, noise=0.1)
+    driver = Driver(problem, graph, method, [0])
+    setup = time.perf_counter() - began
+    driver.step()  # what is made in the first round, once
+    first_round = time.perf_counter() - began - setup
+    rounds = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        driver.step()
+        rounds.append(time.perf_counter() - began)
+    return {
+        "agents": agents, "setup_seconds": setup, "graph_seconds": graph_seconds, "first_round_seconds": first_round,
+        "round_seconds": min(rounds), "data_bytes": data, "peak_bytes": memory() - before,
+        "memory_ratio": (memory() - before) / data,
+    }  # fmt: skip
+
+
+def memory() -> int:
+    """Most that this process has used so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def slope(agents: list[float], cost: list[float]) -> float:
+    """Of log cost against log agents."""
+    return float(np.polyfit(np.log(agents), np.log(cost), 1)[0]) if len(agents) > 1 else float("nan")
+
+
+def main() -> None:
+    if "--one" in sys.argv:
+        print(json.dumps(measure(int(sys.argv[sys.argv.index("--one") + 1]))))
+        return
+    most = int(sys.argv[sys.argv.index("--most") + 1]) if "--most" in sys.argv else SIZES[-1]
+    found = []
+    for agents in (size for size in SIZES if size <= most):
+        print(f"{agents:,} agents …", file=sys.stderr, flush=True)
+        done = subprocess.run([sys.executable, __file__, "--one", str(agents)], capture_output=True, text=True)
+        if done.returncode != 0:
+            why = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+            print(f"{agents:,} agents: not measured: {why}", file=sys.stderr)
+            continue
+        found.append(json.loads(done.stdout))
+    if not found:
+        sys.exit("nothing was measured")
+    sizes = [one["agents"] for one in found]
+    slopes = {name: slope(sizes, [one[name] for one in found]) for name in ("round_seconds", "peak_bytes")}
+    last = found[-1]
+    met = last["setup_seconds"] <= SETUP_SECONDS and last["memory_ratio"] <= MEMORY_RATIO
+    if "--json" in sys.argv:
+        print(json.dumps({"sizes": found, "slopes": slopes, "met": met}, indent=2))
+        return
+    print(f"{'agents':>10} {'set-up':>9} {'graph':>9} {'round':>11} {'per agent':>10} {'memory':>9} {'of data':>8}")
+    for one in found:
+        print(f"{one['agents']:>10,} {one['setup_seconds']:>7.2f} s {one['graph_seconds']:>7.2f} s "
+              f"{1e3 * one['round_seconds']:>8.1f} ms {1e9 * one['round_seconds'] / one['agents']:>7.0f} ns "
+              f"{one['peak_bytes'] / 1e6:>6.0f} MB {one['memory_ratio']:>8.2f}")  # fmt: skip
+    print(f"slope of a round {slopes['round_seconds']:.2f}, of memory {slopes['peak_bytes']:.2f} (1: proportional)")
+    print(f"wanted at {last['agents']:,}: set-up at most {SETUP_SECONDS:g} s and {MEMORY_RATIO:g} times the data: "
+          f"{'met' if met else 'NOT MET'}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Methods by name: those of this package, and those that other packages offer.
+
+A package offers its methods by entry points, each named as its class:
+
+    [project.entry-points."confide.algorithms"]
+    MyMethod = "my_package.my_method:MyMethod"
+
+They are *proven* by the same rule as a class passed as an object: only if they ask the engine's questions and nothing
+else. Nodes know the methods of this package alone.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+from confide.algorithms.base import Algorithm
+from confide.errors import ConfideError, WrongType
+
+GROUP = "confide.algorithms"
+
+
+def catalogue() -> dict[str, type[Algorithm]]:
+    """Every method by name; a name of this package is never another's."""
+    from confide.algorithms import REGISTRY
+
+    return {**REGISTRY, **{name: _loaded(point) for name, point in _offered().items()}}
+
+
+def method_class(name: str, what: str = "method") -> type[Algorithm]:
+    """The class of this name; `what` names the option in an error."""
+    from confide.algorithms import REGISTRY
+
+    if name in REGISTRY:
+        return REGISTRY[name]
+    offered = _offered()
+    if name in offered:
+        return _loaded(offered[name])
+    raise ConfideError(f"{what} {name!r}: must be one of {', '.join([*REGISTRY, *offered])}")
+
+
+def _offered() -> dict[str, EntryPoint]:
+    from confide.algorithms import REGISTRY
+
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in REGISTRY}
+
+
+def _loaded(point: EntryPoint) -> type[Algorithm]:
+    try:
+        found = point.load()
+    except Exception as error:  # another package's import may fail in any way
+        said = " ".join(str(error).split())
+        raise ConfideError(f"method {point.name!r} of {point.value}: can't be loaded: {said}") from error
+    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise WrongType(f"method {point.name!r} of {point.value}: must be a class of confide.algorithms.Algorithm")
+    return found

@@ -1,0 +1,146 @@
+"""Compiled functions, kept on disk under a hash of everything that they are made of.
+
+Numba keeps what it compiles beside each file and looks at that file alone: after an edit to a function that another
+file inlines it would go on with the old code. Here the kept code is in a folder named by a hash of all files that make
+compiled functions, of what those import, and of the compilers' versions, so old code is never found again.
+
+The folder is CONFIDE_CACHE/kernels-<hash>, else in the user's cache (XDG_CACHE_HOME, ~/.cache), else beside the
+package; where none can be written functions are compiled anew in every process. When a folder is made, all others but
+the two used last go.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import inspect
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+
+from confide.files.sources import HERE, parsed, sources
+
+KEPT = 2  # older folders: going back and forth between two versions compiles nothing
+_ONE = threading.Lock()
+
+
+def njit(*signature: Any, **options: Any) -> Any:
+    """`numba.njit`, its results kept in `folder()`; with or without options, as there."""
+    if signature and inspect.isfunction(signature[0]):
+        return njit(**options)(signature[0])
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        place = folder()
+        if place is None:
+            return numba.njit(*signature, **options)(function)
+        with _numba_keeps_in(place):
+            made = numba.njit(*signature, **options, cache=True)(function)
+        if kept := getattr(made, "_cache", None):  # not there with NUMBA_DISABLE_JIT
+            kept.save_overload = _one_at_a_time(kept.save_overload, place)
+            made.compile = _uninterrupted(made.compile)
+        return made
+
+    return decorate
+
+
+def kernel_files() -> list[Path]:
+    """The files that make compiled functions, and those that these import."""
+    package = HERE["confide"]
+    makers = [file for file in sorted(package.rglob("*.py")) if b"confide.compiled import" in file.read_bytes()]
+    found = set(makers)
+    for file in makers:
+        found.update(sources(parsed(file), ".".join(file.relative_to(package.parent).with_suffix("").parts)))
+    return sorted(found)
+
+
+@cache
+def folder() -> Path | None:
+    """Where compiled functions are kept; None if nothing can be written."""
+    package = HERE["confide"]
+    versions = (sys.version, numba.__version__, llvmlite.__version__)
+    code = hashlib.sha256(repr(versions).encode())
+    for file in kernel_files():
+        code.update(b"\0%s\0" % str(file.relative_to(package)).encode() + file.read_bytes())
+    given = os.environ.get("CONFIDE_CACHE")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "confide"
+    homes = (Path(given).absolute() if given else user, package / "__pycache__")
+    for home in (home for home in homes if home.is_absolute()):  # "~" stays where a user has no home
+        place = home / f"kernels-{code.hexdigest()[:16]}"
+        try:
+            new = not place.is_dir()
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.utime(place)  # used last
+            tempfile.TemporaryFile(dir=place).close()
+        except OSError:
+            continue
+        if new:
+            _remove_old(home, place)
+        return place
+    return None
+
+
+def _remove_old(home: Path, place: Path) -> None:
+    """All but `place` and the two used last. Numba makes a folder again that a running process still writes to."""
+    others = [(other.stat().st_mtime, other) for other in home.glob("kernels-*") if other != place]
+    for _, other in sorted(others, reverse=True)[KEPT:]:
+        shutil.rmtree(other, ignore_errors=True)
+
+
+@contextmanager
+def _numba_keeps_in(place: Path) -> Iterator[None]:
+    """Numba looks up where to keep a function when it is decorated."""
+    with _ONE:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(place)
+        try:
+            yield
+        finally:
+            numba.config.CACHE_DIR = before
+
+
+def _one_at_a_time(save: Callable[..., None], place: Path) -> Callable[..., None]:
+    """Two processes that save at once would each number their file from an index that lacks the other's."""
+
+    def locked(*args: Any) -> None:
+        with suppress(OSError):  # a full disk: what is not kept is compiled again
+            place.mkdir(mode=0o700, exist_ok=True)
+            with open(place / "lock", "w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                save(*args)
+
+    return locked
+
+
+def _uninterrupted(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Ctrl-C waits until a function is compiled: an exception within LLVM's calls back to Python would be lost."""
+
+    def whole(*args: Any) -> Any:
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+            return compile(*args)
+        asked = False
+
+        def later(*_: Any) -> None:
+            nonlocal asked
+            asked = True
+
+        signal.signal(signal.SIGINT, later)
+        try:
+            return compile(*args)
+        finally:
+            signal.signal(signal.SIGINT, before)
+            if asked:
+                raise KeyboardInterrupt
+
+    return whole

@@ -1,0 +1,179 @@
+"""Private evaluation: how good a fit is on held-out rows of all parties, by one more private sum.
+
+    model = PrivateLogisticRegression(epsilon=1.0, evaluate=0.2).fit(X, y, groups=hospital)
+    model.evaluation_["accuracy"]          Estimate(value, low, high)
+
+Every party holds out the same share of its rows, chosen by their places in the table and a public seed: each row is in
+exactly one of training and evaluation. So the two compose in parallel: neighbouring tables differ in one row, which
+keeps its place, and only one of the two releases reads it (the evaluation also reads the model, which is public by
+then). Each may spend all of (ε, δ), and together they cost a row no more than that; what evaluation takes is rows.
+
+Classifiers release how many held-out rows are in each cell (class, score) of a public grid, for more than two classes
+in each cell (class, answer): accuracy, confusion and, for two, the area under the ROC curve of the cells: scores in one
+cell are ties, which makes it a little smaller than that of the scores. Regressors release their mean pinball loss,
+residuals clipped to half the target range; but for quantiles it is that of the median, doubled: the absolute error.
+
+Intervals are 95 % and hold both the chance of who was held out and the noise. Counts: that of a multinomial plus the
+noise's variance. A mean m of losses within [0, c]: a variance of at most m(c - m)/n, plus the noise's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.algorithms.joint_tally import JointTally
+from confide.errors import ConfideError
+from confide.problem.checks import finite
+from confide.problem.losses import Quantile, Squared
+from confide.problem.problem import Problem
+from confide.problem.shards import Shards
+
+Array = NDArray[np.float64]
+# Edges of the cells of a margin; 0 is one, where answers change. Few, as each cell brings its noise: more would cost
+# accuracy's interval more than ties cost the area under the curve.
+SCORES = (-4.0, -2.5, -1.5, -0.8, -0.3, 0.0, 0.3, 0.8, 1.5, 2.5, 4.0)
+SEED = 13  # of which places are held out; public
+DRAWS, NORMAL = 1_000, 1.959964  # of a bootstrap; 97.5 % quantile of a standard normal
+
+
+class Estimate(NamedTuple):
+    """A number and its 95 % interval, noise included."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateEvaluation:
+    """What was found on `rows` held-out rows, paid for by them: ε each, as those learned from paid theirs."""
+
+    found: dict[str, Estimate]
+    rows: int
+    epsilon: float
+    delta: float
+    confusion: Array | None = None  # noised counts of (class, answer)
+
+    def __getitem__(self, name: str) -> Estimate:
+        if name not in self.found:
+            raise KeyError(f"{name!r}: this evaluation has {', '.join(self.found)}")
+        return self.found[name]
+
+    def __str__(self) -> str:
+        values = "; ".join(f"{name} {value}" for name, value in self.found.items())
+        return f"{values}; of {self.rows:,} held-out rows, ε={self.epsilon:.4g} at δ={self.delta:g} for each of them"
+
+
+def held_out(share: Any, groups: Any, rows: int) -> NDArray[np.bool_]:
+    """Which rows are held out: so many of each party's, by their places alone."""
+    if not (finite(share) and 0 <= share < 1):
+        raise ConfideError(f"evaluate={share}: must be the share of rows held out, from 0 to below 1")
+    out = np.zeros(rows, bool)
+    if share == 0:
+        return out
+    names, member = (
+        (("all",), np.zeros(rows, int)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)
+    )
+    for k, name in enumerate(names):
+        mine = np.flatnonzero(member == k)
+        count = max(1, round(share * len(mine)))
+        if len(mine) - count < 1:
+            raise ConfideError(f"evaluate={share}: party {name!s} has {len(mine)} row, too few to hold some out")
+        out[np.random.default_rng([SEED, k]).permutation(mine)[:count]] = True
+    return out
+
+
+class Tally(NamedTuple):
+    """What is asked of held-out rows: the method, the rows as it reads them, and what follows from its answer."""
+
+    method: JointTally
+    problem: Problem
+    read: Callable[[Array, float], tuple[dict[str, Estimate], Array | None]]
+
+
+def cells(codes: Any, count: int, groups: Any, read: Any) -> Tally:
+    """Counts of `count` cells, each row's being in `codes`."""
+    shards = Shards.from_groups(np.zeros((len(codes), 1)), np.asarray(codes, float), groups).clip_rows(1.0)
+    method = JointTally(edges=tuple(float(c) + 0.5 for c in range(count - 1)))
+    return Tally(method, Problem(shards, Squared(), weighting="rows"), read)
+
+
+def of_scores(margins: Array, positive: Any, groups: Any) -> Tally:
+    """Two classes: cells (class, score)."""
+    width = len(SCORES) + 1
+    codes = np.searchsorted(SCORES, margins, side="left") + width * np.asarray(positive, int)
+    rows = len(codes)
+
+    def read(share: Array, noise: float) -> tuple[dict[str, Estimate], Array]:
+        counts, sd = rows * share.reshape(2, width), rows * noise
+        middle = SCORES.index(0.0) + 1
+        confusion = np.column_stack([counts[:, :middle].sum(axis=1), counts[:, middle:].sum(axis=1)])
+        right = counts[0, :middle].sum() + counts[1, middle:].sum()
+        return {
+            "accuracy": proportion(right / rows, rows, sd * math.sqrt(width) / rows),
+            "AUC": bootstrapped(counts, sd, rows),
+        }, confusion
+
+    return cells(codes, 2 * width, groups, read)
+
+
+def of_answers(answers: Any, truth: Any, classes: int, groups: Any) -> Tally:
+    """Several classes: cells (class, answer)."""
+    codes = np.asarray(truth, int) * classes + np.asarray(answers, int)
+    rows = len(codes)
+
+    def read(share: Array, noise: float) -> tuple[dict[str, Estimate], Array]:
+        counts = rows * share.reshape(classes, classes)
+        found = proportion(float(np.trace(counts)) / rows, rows, noise * math.sqrt(classes))
+        return {"accuracy": found}, counts
+
+    return cells(codes, classes**2, groups, read)
+
+
+def of_residuals(residuals: Array, unit: float, level: float | None, groups: Any) -> Tally:
+    """Mean pinball loss of residuals, counted in `unit`, half the target range; without a level the absolute error."""
+    tau, name = (0.5, "mean absolute error") if level is None else (level, "pinball loss")
+    factor, most = unit * (2.0 if level is None else 1.0), max(tau, 1 - tau)
+    shards = Shards.from_groups(np.clip(residuals / unit, -2, 2)[:, None], np.zeros(len(residuals)), groups)
+    problem = Problem(shards.clip_rows(2.0), Quantile(tau), weighting="rows")
+
+    def read(mean: Array, noise: float) -> tuple[dict[str, Estimate], None]:
+        m = min(max(float(mean[0]), 0.0), most)
+        half = NORMAL * math.sqrt(m * (most - m) / len(residuals) + noise**2)
+        return {name: Estimate(factor * m, factor * max(m - half, 0.0), factor * min(m + half, most))}, None
+
+    return Tally(JointTally(clip=most), problem, read)
+
+
+def proportion(p: float, rows: int, noise: float) -> Estimate:
+    p = min(max(p, 0.0), 1.0)
+    half = NORMAL * math.sqrt(max(p * (1 - p), 1 / rows) / rows + noise**2)
+    return Estimate(p, max(p - half, 0.0), min(p + half, 1.0))
+
+
+def auc(counts: Array) -> Any:
+    """Area under the ROC curve from counts (…, 2, cells), scores in one cell being ties."""
+    negative, positive = counts[..., 0, :], counts[..., 1, :]
+    below = np.cumsum(negative, axis=-1) - negative / 2
+    pairs = np.sum(positive, axis=-1) * np.sum(negative, axis=-1)
+    return np.clip(np.sum(positive * below, axis=-1) / np.where(pairs > 0, pairs, np.nan), 0.0, 1.0)
+
+
+def bootstrapped(counts: Array, noise: float, rows: int) -> Estimate:
+    """From noised counts (2, cells); the bootstrap reads nothing else, so its seed may be known."""
+    rng = np.random.default_rng(SEED)
+    likely = np.maximum(counts, 0.0).ravel()
+    again = rng.multinomial(rows, likely / max(likely.sum(), 1e-300), size=DRAWS).reshape(DRAWS, *counts.shape)
+    drawn = auc(again + noise * rng.normal(size=again.shape))
+    value = float(np.nan_to_num(auc(counts), nan=0.5))
+    half = NORMAL * float(np.nan_to_num(np.nanstd(drawn), nan=0.5))
+    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))

@@ -1,0 +1,180 @@
+"""Which source files a piece of code is made of, found from its import statements, without importing anything.
+
+A name is followed to where it is defined: `from confide.algorithms import CDPADMM` leads to cdp_admm.py and what that
+imports, not to every method that the package also names. What can't be followed (a package used as a value, a name that
+its `__init__` makes itself) leads to the whole package: a file too many costs time, a file too few a stale result.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+Name = tuple[str, str | None]  # (module, a name in it); None: all of it
+_WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+HERE = {"confide": Path(__file__).resolve().parents[1]}
+
+
+def sources(tree: ast.Module, module: str, packages: Mapping[str, Path] = HERE) -> list[Path]:
+    """The files of `packages` (name -> folder) that `tree`, the code of `module`, is made of, without its own."""
+    found: set[Path] = set()
+    seen: set[Name] = set()
+    waiting = list(_imports(tree, module, packages))
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        elsewhere = _definition(name, packages)
+        if elsewhere is not None:
+            waiting.append(elsewhere)
+            continue
+        file = file_of(name[0], packages)
+        if file is not None and file not in found:
+            found.add(file)
+            waiting += _imports_of(file, name[0], tuple(packages.items()), *_stamp(file))
+    return sorted(found)
+
+
+def digest(files: Iterable[Path]) -> str:
+    """SHA-256 of what the files compute: comments, docstrings and layout do not count."""
+    return hashlib.sha256(b"".join(_digest(file, *_stamp(file)) for file in files)).hexdigest()
+
+
+def file_of(module: str, packages: Mapping[str, Path] = HERE) -> Path | None:
+    """The file of a dotted module, or None if `packages` have none."""
+    root, *rest = module.split(".")
+    if root not in packages:
+        return None
+    place = packages[root].joinpath(*rest)
+    return next((f for f in (place / "__init__.py", place.with_name(f"{place.name}.py")) if f.is_file()), None)
+
+
+def parsed(file: Path) -> ast.Module:
+    """Its syntax tree, read again once the file changes."""
+    return _parsed(file, *_stamp(file))
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(512)
+def _parsed(file: Path, _time: int, _size: int) -> ast.Module:
+    return ast.parse(file.read_bytes(), str(file))
+
+
+@lru_cache(512)
+def _imports_of(file: Path, module: str, packages: tuple[tuple[str, Path], ...], _time: int, _size: int) -> list[Name]:
+    return list(_imports(_parsed(file, _time, _size), module, dict(packages)))
+
+
+@lru_cache(512)
+def _digest(file: Path, _time: int, _size: int) -> bytes:
+    tree = ast.parse(file.read_bytes(), str(file))
+    for node in ast.walk(tree):
+        if isinstance(node, _WITH_DOCSTRING) and node.body and is_text(node.body[0]):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).digest()
+
+
+def is_text(node: ast.stmt) -> bool:
+    """A docstring, or another string that nothing is done with."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _definition(name: Name, packages: Mapping[str, Path]) -> Name | None:
+    """Where a name of a package comes from: a module of it, or what its `__init__` imports; None if it is here."""
+    module, wanted = name
+    if wanted is None:
+        return None
+    if file_of(f"{module}.{wanted}", packages) is not None:
+        return f"{module}.{wanted}", None
+    file = file_of(module, packages)
+    if file is None or file.name != "__init__.py":
+        return module, None
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (alias.asname or alias.name) == wanted:
+                    return _absolute(node, module, package=True), alias.name
+    return module, None
+
+
+def _imports(tree: ast.Module, module: str, packages: Mapping[str, Path]) -> Iterator[Name]:
+    """What a module imports, anywhere in it. Imports for type checkers count where names are loaded when first used."""
+    file = file_of(module, packages)
+    package = file is not None and file.name == "__init__.py"
+    unread = set() if package else {id(node) for node in _for_type_checkers(tree)}
+    bound: dict[str, str] = {}  # name here -> package that it stands for
+    for node in ast.walk(tree):
+        if id(node) in unread:
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if file_of(alias.name, packages) is not None:
+                    root = alias.name.split(".")[0]
+                    bound[alias.asname or root] = alias.name if alias.asname else root
+                    if alias.name != root:
+                        yield alias.name, None
+        elif isinstance(node, ast.ImportFrom):
+            origin = _absolute(node, module, package)
+            if origin.split(".")[0] not in packages:
+                continue
+            for alias in node.names:
+                inner = file_of(f"{origin}.{alias.name}", packages)
+                if alias.name == "*":
+                    yield origin, None
+                elif inner is not None and inner.name == "__init__.py":
+                    bound[alias.asname or alias.name] = f"{origin}.{alias.name}"
+                else:
+                    yield origin, alias.name
+    yield from _used(tree, bound, packages)
+
+
+def _used(tree: ast.Module, bound: dict[str, str], packages: Mapping[str, Path]) -> Iterator[Name]:
+    """What is used of the packages that names stand for: `confide.algorithms.ADMM` is one name of one of them."""
+    inside: set[int] = set()
+    for node in ast.walk(tree):  # outer attributes come before inner ones
+        if not isinstance(node, ast.Attribute) or id(node) in inside:
+            continue
+        words: list[str] = []
+        part: ast.expr = node
+        while isinstance(part, ast.Attribute):
+            inside.add(id(part))
+            words.append(part.attr)
+            part = part.value
+        if isinstance(part, ast.Name) and part.id in bound:
+            inside.add(id(part))
+            module, wanted = bound[part.id], words.pop()
+            while words and _is_package(f"{module}.{wanted}", packages):
+                module, wanted = f"{module}.{wanted}", words.pop()
+            yield module, wanted
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in bound and id(node) not in inside:
+            yield bound[node.id], None
+
+
+def _is_package(module: str, packages: Mapping[str, Path]) -> bool:
+    file = file_of(module, packages)
+    return file is not None and file.name == "__init__.py"
+
+
+def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
+    """The module that `from … import` reads, dots at its front resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + package]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _for_type_checkers(tree: ast.Module) -> Iterator[ast.AST]:
+    for test in ast.walk(tree):
+        if isinstance(test, ast.If) and isinstance(test.test, ast.Name) and test.test.id == "TYPE_CHECKING":
+            for statement in test.body:
+                yield from ast.walk(statement)

@@ -1,0 +1,79 @@
+"""Writing TOML, which Python only reads, laid out for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from confide.errors import WrongType
+
+WIDTH = 80
+Path = tuple[str, ...]
+
+
+def dumps(document: Mapping[str, Any], notes: Mapping[Path, str] | None = None, prefix: Path = (),
+          deep: bool = False) -> str:  # fmt: skip
+    """Plain values first, then [tables], then [[lists of tables]].
+
+    notes     a remark for a field, named by its path
+    prefix    the table that holds all of this in a larger file
+    deep      give tables within tables a heading of their own, too; else they stand on one line
+    """
+    lines = _section(document, prefix, (), notes or {}, deep)
+    return "\n".join(lines).strip() + "\n"
+
+
+def _section(table: Mapping[str, Any], prefix: Path, path: Path, notes: Mapping[Path, str], deep: bool) -> list[str]:
+    headed = [k for k, v in table.items() if isinstance(v, Mapping) and (deep or not path)]
+    listed = [] if path else [k for k, v in table.items() if _tables(v)]
+    plain = [k for k in table if k not in headed and k not in listed]
+    lines = ["", f"[{'.'.join(map(key, prefix + path))}]"] if prefix + path and (plain or not headed) else []
+    for name in plain:
+        lines += _line(name, table[name], notes.get((*path, name)))
+    for name in headed:
+        lines += _section(table[name], prefix, (*path, name), notes, deep)
+    for name in listed:
+        for row in table[name]:
+            lines += ["", f"[[{'.'.join(map(key, (*prefix, name)))}]]"]
+            lines += [line for k, v in row.items() for line in _line(k, v, None)]
+    return lines
+
+
+def _line(name: str, value: Any, note: str | None) -> list[str]:
+    """`key = value  # note`; a list too long for one line has one item per line, a note too long its own line."""
+    line = f"{key(name)} = {_value(value)}"
+    if isinstance(value, list | tuple) and len(line) > WIDTH:
+        return [f"{key(name)} = [" + (f"  # {note}" if note else ""), *(f"  {_value(v)}," for v in value), "]"]
+    if note is None:
+        return [line]
+    return [f"{line}  # {note}"] if len(line) + len(note) + 4 <= WIDTH else [f"# {note}", line]
+
+
+def key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else text(name)
+
+
+def text(value: str) -> str:
+    """A text as TOML writes it: JSON's form, but TOML also wants DEL escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    raise WrongType(f"{value!r} has no form in TOML")

@@ -1,0 +1,53 @@
+"""Results on disk: a file appears whole or not at all, also after Ctrl-C or on a full disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from confide.errors import ConfideError
+
+OWNER_ONLY = 0o600
+
+
+def write_whole(path: str | Path, data: bytes, mode: int = 0o666, *, new: bool = False, durable: bool = True) -> Path:
+    """Write beside `path` and move it there, so that no reader ever meets half a file.
+
+    new       never in the place of another file: FileExistsError
+    durable   on disk before it is there; without, a power loss may leave the file that was there before
+    """
+    path = Path(path)
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{path}: {folder} is not a folder")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: is a folder, the name of a file is needed")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # no process meets what another left behind
+    try:
+        with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if new:
+            os.link(part, path)
+            return path
+        return part.replace(path)
+    except FileExistsError:
+        raise
+    except OSError as error:  # a write that fails, as on a full disk, names no file
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_new(path: Path, option: str) -> None:
+    """Say now, not after the work, that a result can't be written; nothing is ever overwritten."""
+    if path.exists() or path.is_symlink():
+        raise ConfideError(f"{option} {path}: exists already; give another name, or remove it first")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ConfideError(f"{option} {path}: {folder} is not a folder")
+    if not os.access(folder, os.W_OK):
+        raise ConfideError(f"{option} {path}: no permission to write in {folder}")

@@ -1,0 +1,289 @@
+"""Agreement: what every member has signed, of one run, as one member holds it: its *papers*.
+
+A member signs the hash of the federation file, and of every amendment, each under a label of its own; whoever has the
+cards can check it. Signatures are kept in the home, in agreements/RUN.json, and go from neighbour to neighbour with the
+greeting and for as long as the run lasts, so that they reach those who are no neighbours. A node trains once every
+member has signed: the file, or an amendment of it that is in force.
+
+* An amendment is in force once all members that it leaves have signed it with the keys that it leaves to them.
+* A member signs one amendment of a state and no other: of two that change the same, at most one gets in force as long
+  as one member of both is honest. Two that do all the same are kept, and end the run.
+* Papers only grow: whatever order they come in, those who hold the same hold to the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confide.errors import ConfideError
+from confide.files import write_whole
+from confide.files.keys import strict
+from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, SIGNATURE, Card, Identity
+from confide.node import amendment as amendments
+from confide.node import federation as federations
+from confide.node.amendment import Amendment, amended
+from confide.node.codes import Untrusted
+from confide.node.federation import Federation
+
+FOLDER = "agreements"
+LONGEST = 1 << 22  # bytes of a member's papers
+Signatures = dict[str, bytes]  # by the signer's name
+
+
+@dataclass(eq=False)
+class Draft:
+    """An amendment and who has signed it."""
+
+    change: Amendment
+    leaves: Federation  # what it leaves
+    signatures: Signatures = field(default_factory=dict)
+
+    def signers(self) -> dict[str, Card]:
+        """Who must sign, by which card."""
+        return self.leaves.cards
+
+    @property
+    def unsigned(self) -> list[str]:
+        return [name for name in self.signers() if name not in self.signatures]
+
+    def card_of(self, name: str) -> Card | None:
+        """By which a signature of this name is checked: a member that leaves may say that it agrees."""
+        before = self.leaves.before
+        assert before is not None
+        return self.leaves.cards.get(name) or before.cards.get(name)
+
+
+class Papers:
+    """Signatures of the file and its amendments, in force or not yet. `path` is None where nothing is kept."""
+
+    def __init__(self, founding: Federation, path: Path | None = None) -> None:
+        self.founding, self.path = founding, path
+        self.signatures: Signatures = {}
+        self.chain: list[Draft] = []  # in force, in order
+        self.pending: dict[bytes, Draft] = {}  # of the head
+        self.divided = ""  # two amendments of one state, both signed by all
+        self.current = founding
+
+    @classmethod
+    def of(cls, home: Path, founding: Federation) -> Papers:
+        """Those in a node's home."""
+        out = cls(founding, home / FOLDER / f"{founding.digest.hex()[:16]}.json")
+        out.refresh()
+        return out
+
+    # --- who has signed -----------------------------------------------------------------------------------------------
+
+    def signed(self, name: str) -> bool:
+        """Whether this member agreed to the run: by the file, or by an amendment in force."""
+        return name in self.signatures or any(name in draft.signatures for draft in self.chain)
+
+    def unsigned(self) -> list[str]:
+        """Members whose signature is missing."""
+        return [name for name in self.current.cards if not self.signed(name)]
+
+    def sign(self, identity: Identity) -> None:
+        """The file, by a member of it."""
+        name = identity.card.name
+        self._check_card(self.founding, identity)
+        self.take_signatures({name: identity.sign(self.founding.digest, AGREEMENT_LABEL)})
+        self.save()
+
+    def sign_amendment(self, identity: Identity, change: Amendment) -> Draft:
+        """Refuses a second amendment of the same state; one that is in force needs no more signatures."""
+        name = identity.card.name
+        draft = self.draft(change)
+        if any(draft is one for one in self.chain):
+            return draft
+        if (card := draft.card_of(name)) is None or card.digest != identity.card.digest:
+            raise ConfideError(f"amendment {change.number}: the key of {name} that is here has no part in it")
+        other = self._signed_otherwise(name, draft)
+        if other is not None:
+            raise ConfideError(
+                f"{name} has signed {other.change.hash.hex()[:16]}, which changes the same: who signs two of them "
+                "would let the others part ways"
+            )
+        draft.signatures[name] = identity.sign(change.hash, AMENDMENT_LABEL)
+        self.pending[change.hash] = draft
+        self._advance()
+        self.save()
+        return draft
+
+    def draft(self, change: Amendment) -> Draft:
+        """The amendment with the signatures that are here; one line if it does not follow."""
+        known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
+        return known or Draft(change, amended(self.current, change))
+
+    @staticmethod
+    def _check_card(federation: Federation, identity: Identity) -> None:
+        card = federation.cards.get(identity.card.name)
+        if card is None or card.digest != identity.card.digest:
+            raise ConfideError(f"{identity.card.name} with the key that is here is no member of {federation.name!r}")
+
+    # --- what others hold ---------------------------------------------------------------------------------------------
+
+    def pack(self) -> bytes:
+        """All of it, the same bytes for everyone who holds the same."""
+        drafts = [*self.chain, *(self.pending[key] for key in sorted(self.pending))]
+        return json.dumps({
+            "signatures": _texts(self.signatures),
+            "amendments": [{"text": d.change.document(), "signatures": _texts(d.signatures)} for d in drafts],
+        }, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()  # fmt: skip
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.pack()).digest()
+
+    def take(self, data: bytes) -> bool:
+        """Take over what another one holds; whether anything was new. Raises at what is forged, which is not taken."""
+        before = self.digest
+        signatures, drafts = _parsed(data)
+        new = _other(signatures, self.signatures)
+        _verify(new, self.founding.cards, self.founding.digest, AGREEMENT_LABEL, "the file")
+        self.take_signatures(new)
+        for change, given in drafts:
+            self._consider(change, given)
+        if changed := self.digest != before:
+            self.save()
+        if self.divided:
+            raise Untrusted(self.divided)
+        return changed
+
+    def take_signatures(self, signatures: Signatures) -> None:
+        self.signatures = _least(self.signatures, signatures)
+
+    def _consider(self, change: Amendment, given: Signatures) -> None:
+        """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late."""
+        known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
+        if known is None:
+            state = next((one for one in self.current.history if one.head == change.changes), None)
+            if state is None:
+                raise ConfideError(f"amendment {change.number} of {change.changes.hex()[:16]}, which is not known here")
+            known = Draft(change, amended(state, change))
+        new = _other(given, known.signatures)
+        _verify(new, {n: card for n in new if (card := known.card_of(n))}, change.hash, AMENDMENT_LABEL,
+                f"amendment {change.number}")  # fmt: skip
+        complete = not set(known.signers()) - set(known.signatures | new)
+        if any(known is draft for draft in self.chain):
+            known.signatures = _least(known.signatures, new)
+        elif change.changes == self.current.head:
+            if not complete:  # who signed another one first does not count here, too
+                new = {name: one for name, one in new.items() if self._signed_otherwise(name, known) is None}
+            known.signatures = _least(known.signatures, new)
+            if known.signatures:
+                self.pending[change.hash] = known
+            self._advance()
+        elif complete:
+            self.divided = (
+                f"amendments {change.hash.hex()[:16]} and {self._after(change.changes).hex()[:16]} change the same, "
+                "and all have signed both: the members have parted ways"
+            )
+
+    def _after(self, head: bytes) -> bytes:
+        return next(draft.change.hash for draft in self.chain if draft.change.changes == head)
+
+    def _signed_otherwise(self, name: str, draft: Draft) -> Draft | None:
+        return next((d for d in self.pending.values() if d is not draft and name in d.signatures), None)
+
+    def _advance(self) -> None:
+        """An amendment that all have signed is in force."""
+        for draft in [*self.pending.values()]:
+            if not draft.unsigned:
+                self.chain.append(draft)
+                self.current, self.pending = draft.leaves, {}
+
+    # --- on disk ------------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> bool:
+        """Take what another process of this home wrote; whether anything was new."""
+        if self.path is None:
+            return False
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return False
+        try:
+            return self.take(data)
+        except ConfideError as error:
+            raise type(error)(f"{self.path}: {error}") from None
+
+    def save(self) -> None:
+        """What is here and what is in the file, together."""
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _locked(self.path.with_suffix(".lock")):
+            found = Papers(self.founding)
+            if self.path.exists():
+                found.take(self.path.read_bytes())
+            found.take(self.pack())
+            write_whole(self.path, found.pack(), 0o600)
+
+
+def _verify(signatures: Signatures, cards: dict[str, Card], what: bytes, label: bytes, named: str) -> None:
+    for name, one in signatures.items():
+        if name not in cards or not cards[name].verify(one, what, label):
+            raise ConfideError(f"a signature under {named} that {name!r} did not make")
+
+
+def _other(given: Signatures, known: Signatures) -> Signatures:
+    """Those that are not here, or are not the same bytes."""
+    return {name: one for name, one in given.items() if known.get(name) != one}
+
+
+def _least(known: Signatures, new: Signatures) -> Signatures:
+    """Who signs twice has two signatures: all keep the same one."""
+    return {**known, **{name: min(one, known.get(name, one)) for name, one in new.items()}}
+
+
+def _texts(signatures: Signatures) -> dict[str, str]:
+    return {name: one.hex() for name, one in signatures.items()}
+
+
+def _parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]]:
+    if len(data) > LONGEST:
+        raise ConfideError(f"papers of {len(data)} bytes: must be at most {LONGEST}")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ConfideError("papers that are not JSON, or damaged") from None
+    top = strict(found, "papers", ("signatures", "amendments"))
+    if not isinstance(top["amendments"], list):
+        raise ConfideError("papers.amendments: must be a list")
+    entries = [strict(one, "papers.amendments", ("text", "signatures")) for one in top["amendments"]]
+    drafts = [(amendments.from_document(one["text"]), _signatures(one["signatures"])) for one in entries]
+    return _signatures(top["signatures"]), drafts
+
+
+def _signatures(table: Any) -> Signatures:
+    if not isinstance(table, dict) or not all(isinstance(one, str) for one in table.values()):
+        raise ConfideError("papers.signatures: must be texts by name")
+    try:
+        out = {name: bytes.fromhex(one) for name, one in table.items()}
+    except ValueError:
+        out = {"": b""}
+    if not all(len(one) == SIGNATURE for one in out.values()):
+        raise ConfideError(f"papers.signatures: must be {2 * SIGNATURE} hexadecimal digits each")
+    return out
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def in_force(home: Path, file: Path) -> Federation:
+    """The federation in a file, as the papers in a node's home amend it."""
+    return Papers.of(home, federations.load(file)).current

@@ -1,0 +1,153 @@
+"""`Courier`: carries papers between neighbours for as long as a node runs, and says when something changed.
+
+Each neighbour is asked again and again, over a connection of its own, for signatures that are not here yet: quickly
+until all have signed, seldom afterwards. What the owner signs beside a running node is found in the home.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from confide.errors import ConfideError
+from confide.network.dialling import Ways
+from confide.network.identity import Card, Identity
+from confide.network.peer import Link, Server
+from confide.node.agreement import LONGEST, Papers
+from confide.node.codes import Untrusted
+from confide.node.federation import Federation
+
+SOON, LATER = 0.2, 2.0  # seconds between questions: while signatures are missing, and once all have signed
+LOOK_SECONDS = 0.5
+TURN_SECONDS = 5.0  # for one of two keys, before the other is tried
+HAND_OVER_SECONDS = 5.0  # that a node waits with its new key, so that neighbours hear of it
+
+
+class Courier:
+    """`neighbours` by their cards under `federation`, which is what the node holds to; `keys` are all it has."""
+
+    def __init__(self, papers: Papers, federation: Federation, identity: Identity, neighbours: Mapping[str, Card],
+                 keys: Mapping[bytes, Identity] | None = None) -> None:  # fmt: skip
+        self.papers, self.federation, self.identity, self.neighbours = papers, federation, identity, neighbours
+        self._keys: Mapping[bytes, Identity] = {} if keys is None else keys  # read when needed
+        self._held: dict[str, bytes] = {}  # hash of the papers that a neighbour said to have
+        self._failure: Exception | None = None
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, server: Server, ways: Ways) -> None:
+        server.papers, self._ways = self._answer, ways
+        self._tasks = [asyncio.create_task(self._carry(name)) for name in self.neighbours]
+        self._tasks.append(asyncio.create_task(self._look()))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def agreed(self) -> None:
+        """Until every member has signed."""
+        while self.papers.unsigned():
+            await self._news()
+
+    async def amended(self) -> None:
+        """Until an amendment is in force that this node does not hold to yet.
+
+        One whose own key changes cannot be reached by neighbours that do not know it: it lets them hear of it first.
+        """
+        while self.papers.current.head == self.federation.head:
+            await self._news()
+        end = time.monotonic() + HAND_OVER_SECONDS
+        while self._own_key_changes() and time.monotonic() < end:
+            if all(self._held.get(name) == self.papers.digest for name in self.neighbours):
+                return
+            await asyncio.sleep(0.05)
+
+    async def amended_while(self, serving: Coroutine[Any, Any, None]) -> bool:
+        """Whether an amendment came into force before the end; then what was begun is brought to a clean stop."""
+        tasks = [asyncio.ensure_future(serving), asyncio.ensure_future(self.amended())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        for error in [task.exception() for task in tasks if task in done]:
+            if error is not None:
+                raise error
+        return tasks[0] not in done
+
+    def _own_key_changes(self) -> bool:
+        card = self.papers.current.cards.get(self.identity.card.name)
+        return card is not None and card.digest != self.identity.card.digest
+
+    async def _news(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        self._changed.set()
+
+    def _answer(self, name: str, question: bytes) -> bytes:
+        """For a neighbour that asks about a run and says what it holds; what is the same is not sent again."""
+        run, held = question[:32], question[32:]
+        if run != self.federation.digest:
+            raise ConfideError(f"run {run.hex()[:16]} is not the one here")
+        self._held[name] = held
+        return b"" if held == self.papers.digest else self.papers.pack()
+
+    async def _carry(self, name: str) -> None:
+        links: dict[bytes, Link] = {}
+        try:
+            while True:
+                for identity in self._identities():
+                    link = links.get(identity.card.digest)
+                    if link is None:
+                        ways = replace(self._ways, identity=identity)
+                        link = Link(identity, self.neighbours[name], self.federation.digest, LONGEST, ways)
+                        links[identity.card.digest] = link
+                    try:
+                        async with asyncio.timeout(TURN_SECONDS if len(self._identities()) > 1 else None):
+                            await link.papers(self.papers.digest, partial(self._take, name))
+                    except TimeoutError:
+                        continue
+                await asyncio.sleep(SOON if self._open() else LATER)
+        except Exception as error:  # a mistake of ours among them: it must not look like silence
+            self._fail(error)
+        finally:
+            for link in links.values():
+                await link.close()
+
+    def _open(self) -> bool:
+        """Whether anything is waited for."""
+        return bool(self.papers.unsigned() or self.papers.pending)
+
+    def _identities(self) -> list[Identity]:
+        """The key in force, and the next one where an amendment is about to bring it: neighbours may be ahead."""
+        name = self.identity.card.name
+        cards = [d.leaves.cards[name] for d in self.papers.pending.values() if name in d.leaves.cards]
+        new = [self._keys[c.digest] for c in cards if c.digest != self.identity.card.digest and c.digest in self._keys]
+        return [self.identity, *new]
+
+    def _take(self, name: str, data: bytes) -> None:
+        try:
+            if data and self.papers.take(data):
+                self._changed.set()
+        except Untrusted as error:
+            self._fail(error)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                if self.papers.refresh():
+                    self._changed.set()
+            except (ConfideError, OSError) as error:
+                self._fail(error)

@@ -1,0 +1,60 @@
+"""What a node shows of itself in its run's folder, and whether it is at work there."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confide.files import write_whole
+from confide.node.federation import Federation
+
+STATUS, FEDERATION = "status.json", "federation.toml"
+
+
+@dataclass
+class Status:
+    """What a node shows of itself: public values, and its own spend."""
+
+    node: str
+    federation: str
+    run: str
+    method: str
+    guarantee: str
+    rounds: int
+    state: str = "starting"  # then greeting, agreeing, training, serving; at last finished, stopped or failed
+    round: int = 0
+    reason: str = ""
+    notice: str = ""  # what the ledger and the journal disagreed about, and what was done
+    promise: str = ""  # whom the parties trust, where they share their noise, and what for
+    neighbours: dict[str, dict[str, Any]] = field(default_factory=dict)
+    spent_epsilon: float | None = None  # against everyone
+    spent_few: float | None = None  # against those of the promise, where there is one
+    left_epsilon: float | None = None  # of the owner's budget, beside what this run holds
+    consensus_distance: float | None = None
+    unsigned: list[str] = field(default_factory=list)  # members whose signature is missing
+    left: list[str] = field(default_factory=list)  # members that an amendment left out
+    refused: int = 0  # connections and questions turned away
+    relay: str = ""  # "up", or why nobody can call through the federation's relay; "" without one
+    code: int = 0  # what the program exits with
+    pid: int = field(default_factory=os.getpid)
+    updated: float = 0.0
+
+
+def run_folder(home: Path, federation: Federation) -> Path:
+    return home / "runs" / federation.digest.hex()[:16]
+
+
+def read_status(folder: Path) -> dict[str, Any] | None:
+    """What the node in this folder said last, or None, also where the file is damaged."""
+    try:
+        return asdict(Status(**json.loads((folder / STATUS).read_text(encoding="utf-8"))))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Whole or not at all; not worth waiting for the disk, every round."""
+    write_whole(path, text.encode(), durable=False)

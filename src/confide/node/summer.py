@@ -1,0 +1,301 @@
+"""A member of a federation that learns by private sums, with a disk and without a network.
+
+    1  open    ledger; the key of this run and the claims of its streams: made, or found again
+    2  begin   rows; what the journal holds is taken up again, and what can be said at once is said
+    3  hear    what was `wanted` of a neighbour: journal, then what follows from it
+    4  end     the ledger gives back what was not spent; a run that is over erases its secrets
+
+`Summer` drives a `PrivateSum` over the tree of the federation's graph. Order in a round: ledger, noise, claim of the
+streams, masks, journal, send. So after a crash
+
+* before the claim, nobody has seen anything: the round is paid for again and drawn again, as in every method;
+* between claim and journal, the streams are used up: everybody goes on to another attempt of the round (`PrivateSum`);
+* after the journal, the same bytes are sent again.
+
+State is a function of the totals in the journal. A home that was rolled back to an older copy is refused: by the
+ledger, by its claims, or by a neighbour that has a later frame.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from confide.algorithms.summed import SummedMethod
+from confide.errors import ConfideError
+from confide.network import frames, wire
+from confide.network.frames import Differs, Phase, Place
+from confide.network.identity import Identity
+from confide.network.masking import ClaimFile, unmasked
+from confide.network.pairing import FILE, OFFER, RunKey, erase
+from confide.network.private_sum import PrivateSum
+from confide.network.tree import SpanningTree, Speaker
+from confide.node.federation import Federation
+from confide.node.journal import Journal, run_name
+from confide.node.masked_noise import MaskedNoise, SeededMaskedNoise, grids
+from confide.node.member import bytes_of
+from confide.node.purse import Purse
+from confide.node.rows import read_block
+from confide.privacy import Label
+from confide.privacy.discrete_gaussian import GRID
+from confide.problem.block import Block
+from confide.runs.party import Party, encode
+
+CLAIMS = "claims"  # of this run's streams, in its folder beside the key
+
+
+class Disagreement(Exception):
+    """What a neighbour signed shows that not all members hold the same keys and totals, or that one broke the rules."""
+
+    alarm = b""  # who lied is not proven to others
+
+    def __init__(self, party: str, round: int, why: str, frame: bytes) -> None:
+        self.party, self.round, self._frame = party, round, frame
+        super().__init__(why)
+
+    def evidence(self) -> str:
+        """The frame as it came, as JSON."""
+        return json.dumps({"what": str(self), "from": self.party, "round": self.round, "frame": self._frame.hex()})
+
+
+class Summer:
+    """Party k: its rows are read by `begin`, after its neighbours in the tree have shown the same federation."""
+
+    distance: float | None = None  # everybody has the same model
+    ahead = 2 << 12  # numbers that a neighbour may ask for early: two rounds
+
+    def __init__(self, federation: Federation, identity: Identity, journal: Journal,
+                 purse: Purse | None = None, data: Path | None = None) -> None:  # fmt: skip
+        method = federation.algorithm
+        assert isinstance(method, SummedMethod)
+        self.federation, self.identity, self.journal = federation, identity, journal
+        self.purse, self._data = purse, data
+        self.k, self.tree = federation.parties.index(identity.card.name), SpanningTree.of(federation.graph)
+        near = [l for l in (*self.tree.children[self.k], self.tree.parent[self.k]) if l >= 0]
+        self.neighbours = {federation.parties[l]: federation.cards[federation.parties[l]] for l in near}
+        self.rounds, self.notice = method.rounds, ""
+        self.last = Place(Phase.AGREED_DOWN, self.rounds + 1).number  # asked for, or beyond: the run is over
+        self._number = {name: l for l, name in enumerate(federation.parties)}
+        self._widths = method.schedule(federation.public).widths
+        self._mine, self.folder = identity.card.digest, journal.path.parent
+        self.grids = grids(method, federation.public)
+        seed = federation.test_noise_seed
+        self.noise = (
+            MaskedNoise(grids=self.grids) if seed is None
+            else SeededMaskedNoise(np.array([seed]), np.array([self.k]), grids=self.grids)
+        )  # fmt: skip
+        self.party = Party(self.k, method, federation.public, None, self.noise)
+        self.sum: PrivateSum | None = None
+        self._claims: ClaimFile | None = None
+        self._broken = False
+        self._begun_again: dict[int, int] = {}  # round -> the number of the own frame that says so
+        self._replay()
+
+    def _replay(self) -> None:
+        """State is a function of the totals in the journal: no row is read, no noise drawn, no key needed."""
+        up = self.tree.parent[self.k]
+        above = self._mine if up < 0 else self.federation.cards[self.federation.parties[up]].digest
+        totals: dict[int, int] = {}
+        for sender, number in self.journal.numbers():
+            if sender == above and frames.place_of(number)[0] == Phase.SUM_DOWN:
+                totals[wire.round_in(number)] = number
+            if sender == self._mine:
+                self._note(number)
+        while (number := totals.get(self.t + 1, 0)) > 0:
+            self._learn(unmasked(np.frombuffer(frames.payload_of(self.journal.frame(above, number)), "<u8")))
+
+    def _note(self, number: int) -> None:
+        if frames.place_of(number)[0] == Phase.AGAIN:
+            self._begun_again[wire.round_in(number)] = number
+
+    # --- what a daemon and a report ask -----------------------------------------------------------------------------
+
+    @property
+    def t(self) -> int:
+        """Rounds whose total is here."""
+        return self.party.t
+
+    @property
+    def attempts(self) -> list[int]:
+        """How often noise was drawn for each round in which this party spoke."""
+        return self.journal.draws(self._mine)
+
+    @property
+    def sent(self) -> int:
+        """Rounds in which this party spoke."""
+        return len(self.attempts)
+
+    @property
+    def heads(self) -> list[bytes]:
+        """What this party held to in each of them: the file, whose rounds no amendment changes."""
+        return [self.federation.digest] * self.sent
+
+    @property
+    def latest(self) -> int:
+        """The number up to which neighbours may ask."""
+        return self.last if self.done else self.journal.last(self._mine)
+
+    @property
+    def done(self) -> bool:
+        """Whether all have signed that they hold the same totals."""
+        who = (self._mine, *(card.digest for card in self.neighbours.values()))
+        return any(self.journal.get(one, self.last) is not None for one in who)
+
+    def frame(self, number: int) -> bytes:
+        """What a neighbour who asks for this number hears; that the round began again, if it did; or nothing, ever."""
+        if (found := self.journal.get(self._mine, number)) is not None:
+            return found
+        again = self._begun_again.get(wire.round_in(number), 0)
+        return self.journal.frame(self._mine, again) if again > number else b""
+
+    def longest(self) -> int:
+        """Bytes of a frame at most."""
+        return frames.frame_size(max(8 * int(max(self._widths)), OFFER * len(self.federation.parties)))
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        """What to ask of each neighbour now."""
+        assert self.sum is not None
+        return {self.federation.parties[l]: place.number for l, place in self.sum.wanted.items()}
+
+    @property
+    def silenced(self) -> str:
+        """What it means that a neighbour is silent."""
+        return (f"round {self.t + 1} can't be finished without everyone and stays charged; the model so far is that of "
+                f"round {self.t}; run again to go on")  # fmt: skip
+
+    def believe(self, alarm: bytes) -> Exception:
+        raise ConfideError("raises an alarm: private sums have none")
+
+    def spent(self) -> float | None:
+        return None if self.purse is None else self.purse.spent()
+
+    @property
+    def left(self) -> float | None:
+        """ε that other runs may spend, as of the last `spent`."""
+        return None if self.purse is None else self.purse.left
+
+    @property
+    def few(self) -> float | None:
+        """ε against the coalition that the promise speaks of, as of the last `spent`."""
+        return None if self.purse is None else self.purse.few
+
+    @property
+    def estimate(self) -> list[float] | None:
+        return [float(v) for v in self.party.estimate]
+
+    # --- beginning --------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Settle the ledger with the journal and hold the rest of the schedule, or refuse; then the secrets."""
+        if self.federation.guarantee.label != Label.NONE and any(grid.power < GRID for grid in self.grids):
+            raise ConfideError(
+                f"noise of deviation {min(grid.scale for grid in self.grids):.3g}: the sum of so many parties and rows "
+                "does not fit 64 bits on the grid that is charged for; noise would have to be louder"
+            )
+        if self.purse is not None:
+            self.notice = self.purse.open(run_name(self.journal), self.attempts, self.folder)
+        if self.done:
+            return
+        federation, key, claims = self.federation, self.folder / FILE, self.folder / CLAIMS
+        fresh = self.journal.last(self._mine) == 0 and not claims.exists()  # nothing was said yet
+        own = (
+            RunKey.create(federation.digest, key) if fresh and not key.exists() else RunKey.load(federation.digest, key)
+        )
+        self._claims = ClaimFile.create(claims) if fresh else ClaimFile(claims)
+        speaker = Speaker(self.tree, self.k, federation.digest, self.identity,
+                          [federation.cards[name] for name in federation.parties])  # fmt: skip
+        self.sum = PrivateSum(speaker, own, self._claims, self._widths.tolist())
+
+    def admit(self, shown: int) -> None:
+        """Charge the rounds up to one that a neighbour has with the own signature: they were released."""
+        if self.purse is not None:
+            most = min(wire.round_in(shown), self.rounds)
+            self.purse.settle([*self.attempts, *[1] * (most - self.sent)])
+
+    def begin(self) -> None:
+        """Read the rows, take up the journal again, and say what can be said."""
+        assert self.sum is not None
+        if self.t < self.rounds:
+            assert self._data is not None
+            self.party.block = self._block(self._data)
+            if self.purse is not None:
+                said = self.purse.note_rows(bytes_of(self.party.block))
+                self.notice = "; ".join(filter(None, (self.notice, said)))
+        self._commit(self.sum.replay([frame for _, _, frame in self.journal.frames()]))
+        self._speak()
+
+    def _block(self, data: Path) -> Block:
+        work = self.journal.path.with_name("rows")
+        return read_block(data, self.federation, self.k, work, training=self.sent > 0)
+
+    # --- a round ----------------------------------------------------------------------------------------------------
+
+    def check(self, name: str, number: int, frame: bytes) -> None:
+        """Raises unless this is what is wanted of that neighbour; what it signed against the rules ends the run."""
+        assert self.sum is not None
+        try:
+            self.sum.check(self._number[name], frame)
+        except Differs as error:
+            raise self._broke(name, number, error, frame) from None
+
+    def hear(self, name: str, frame: bytes) -> None:
+        """Keep and take a frame that was checked, and say what follows from it."""
+        assert self.sum is not None
+        begins_again = frames.source(frame)[1].phase == Phase.AGAIN
+        try:
+            made = self.sum.take(self._number[name], frame)
+        except ConfideError as error:  # a key of low order, one that two show, one list here and another there
+            raise self._broke(name, wire.source(frame)[1], error, frame) from None
+        if begins_again:  # other noise, which is paid for
+            self.party.abandon()
+            self.noise.again(self.t + 1)
+        self.journal.keep([frame])
+        self._commit(made)
+        self._speak()
+
+    def _broke(self, name: str, number: int, error: ConfideError, frame: bytes) -> Disagreement:
+        self._broken = True
+        return Disagreement(name, wire.round_in(number), str(error), frame)
+
+    def _speak(self) -> None:
+        """The own numbers of every round that waits for them: ledger, noise, claim and masks, journal."""
+        assert self.sum is not None
+        while t := self.sum.turn:
+            draws = 1 if self.purse is None else self.purse.pay(t)
+            self.party.send()
+            self._commit(self.sum.contribute(self.noise.steps(t)), draws)
+        if self.done:
+            self.journal.sync()
+
+    def _commit(self, made: list[bytes], draws: int = 0) -> None:
+        """Own frames, on disk before anyone may have them; the first of them holds own numbers, if `draws` says so."""
+        assert self.sum is not None
+        for at, frame in enumerate(made):
+            self.journal.commit(frame, draws if at == 0 else 0)
+            self._note(wire.source(frame)[1])
+        while (total := self.sum.totals.get(self.t + 1)) is not None:
+            self._learn(total)
+
+    def _learn(self, total: np.ndarray) -> None:
+        """Absorb the total of the next round; the own message of it is of no more use."""
+        grid = self.grids[self.t]
+        self.party.restore(encode(np.zeros(total.size)))
+        self.party.receive_sum(encode(grid.values(total)))
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Give back what was not spent; a run that is over, well or not, needs its secrets no more."""
+        if self.purse is not None:
+            self.purse.end()
+        if self.done or self._broken:
+            self.erase()
+
+    def erase(self) -> None:
+        erase(self.folder / FILE)
+        if self._claims is not None:
+            self._claims.close()

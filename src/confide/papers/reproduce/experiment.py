@@ -1,0 +1,250 @@
+"""Experiment files: where they are, what they must hold, and what a task of theirs is known by.
+
+The folder `experiments` of a checkout (or CONFIDE_EXPERIMENTS) is loaded as the package `confide_experiments`, here
+and in every worker process, so that its files may import one another and nothing of them has to be sent to a worker.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from confide.errors import ConfideError
+from confide.files import sources
+
+PACKAGE = "confide_experiments"
+MADE_OF = ("title", "trials", "data", "tasks", "measure", "table", "findings", "draw")
+AFTERWARDS = ("title", "trials", "data", "tasks", "table", "findings", "draw")  # a task's value does not depend on them
+DRAWING = "_draw.py"  # neither does it on this file
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How often an experiment is repeated: in the paper (None if it does not say), in a full run, in a quick one."""
+
+    published: int | None
+    full: int
+    quick: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.quick <= self.full or (self.published is not None and self.published < 1):
+            raise ConfideError(f"{self}: must be 1 ≤ quick ≤ full, and published ≥ 1 or None")
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One file: `paper` and `name` as on the command line, its module, and a hash of all code its tasks depend on."""
+
+    paper: str
+    name: str
+    module: ModuleType
+    digest: str
+
+    @property
+    def title(self) -> str:
+        return str(self.module.title)
+
+    @property
+    def trials(self) -> Trials:
+        return self.module.trials  # type: ignore[no-any-return]
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        return tuple(self.module.data)
+
+    @property
+    def text(self) -> str:
+        """The docstring."""
+        return (self.module.__doc__ or "").strip()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The file's constants that JSON can hold."""
+        return {k: v for k, v in vars(self.module).items() if k.isupper() and not k.startswith("_") and _jsonable(v)}
+
+    def key(self, task: dict[str, Any]) -> str:
+        """What a task's value is kept under."""
+        words = [json.dumps(task, sort_keys=True, separators=(",", ":")), self.digest]
+        return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.paper} {self.name}"
+
+
+def home() -> Path:
+    """The folder of the experiments: CONFIDE_EXPERIMENTS, beside `src` in a checkout, or in the current folder."""
+    given = os.environ.get("CONFIDE_EXPERIMENTS")
+    places = [Path(given)] if given else [Path(__file__).resolve().parents[4] / "experiments", Path("experiments")]
+    folder = next((place for place in places if place.is_dir()), None)
+    if folder is None:
+        where = f"CONFIDE_EXPERIMENTS={given}: no such folder" if given else "the experiments are not installed"
+        raise FileNotFoundError(
+            f"{where}; they are the folder `experiments` of a checkout of the repository: "
+            "run there, or set CONFIDE_EXPERIMENTS to it"
+        )
+    return folder.resolve()
+
+
+def names() -> list[tuple[str, str]]:
+    """(paper, name) of every experiment file: papers in the order of the package's PAPERS, names alphabetically."""
+    folder = home()
+    papers = sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name[0] not in "._")
+    order = list(paper_titles())
+    papers.sort(key=lambda p: order.index(p) if p in order else len(order))
+    return [(_shown(paper), _shown(file.stem)) for paper in papers
+            for file in sorted((folder / paper).glob("*.py")) if not file.name.startswith("_")]  # fmt: skip
+
+
+def paper_titles() -> dict[str, str]:
+    """Folder -> the paper's title, for the page."""
+    return dict(getattr(_package(), "PAPERS", {}))
+
+
+def experiments(paper: str | None = None) -> list[Experiment]:
+    """Every experiment, or those of one paper."""
+    every = names()
+    if paper is not None and _shown(paper) not in {p for p, _ in every}:
+        raise ConfideError(f"unknown paper {paper!r}: known are {', '.join(dict.fromkeys(p for p, _ in every))}")
+    return [find(p, n) for p, n in every if paper is None or p == _shown(paper)]
+
+
+def find(paper: str, name: str) -> Experiment:
+    """One experiment by its names on the command line; its file is read again if anything in its folder changed."""
+    every = names()
+    wanted = (_shown(paper), _shown(name))
+    if wanted not in every:
+        here = [n for p, n in every if p == wanted[0]]
+        papers = ", ".join(dict.fromkeys(p for p, _ in every))
+        known = f"{wanted[0]} has {', '.join(here)}" if here else f"papers are {papers}"
+        raise ConfideError(f"no experiment {paper!r} {name!r}: {known}")
+    hashed = digest(*wanted)
+    return Experiment(*wanted, _load(_file(*wanted)), hashed)
+
+
+def _shown(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _file(paper: str, name: str) -> Path:
+    file = home() / paper.replace("-", "_") / f"{name.replace('-', '_')}.py"
+    if not file.is_file():  # a folder or file spelt with a dash could not be imported
+        raise ConfideError(f"{file}: names of experiments have underscores, not dashes")
+    return file
+
+
+def digest(paper: str, name: str) -> str:
+    """Of the code that a measurement may depend on: the file without its drawing, and all that it imports of ours."""
+    file = _file(paper, name)
+    measuring = _measuring(file)
+    try:
+        packages = {**sources.HERE, PACKAGE: home()}
+        files = sources.sources(measuring, f"{PACKAGE}.{file.parent.name}.{file.stem}", packages)
+        imported = sources.digest(f for f in files if f.name != DRAWING)
+        return hashlib.sha256(f"{ast.dump(measuring)}\n{imported}".encode()).hexdigest()
+    except SyntaxError as error:
+        raise ConfideError(f"{_place(Path(error.filename or file))}, line {error.lineno}: {error.msg}") from None
+
+
+def _measuring(file: Path) -> ast.Module:
+    """The file's code without docstring and without what is done with results, unless the rest uses it."""
+    tree = _parse(file)
+    apart = [node for node in tree.body if _defines(node) in AFTERWARDS or sources.is_text(node)]
+    rest = [node for node in tree.body if node not in apart]
+    used = {n.id for node in rest for n in ast.walk(node) if isinstance(n, ast.Name)}
+    tree.body = [node for node in tree.body if node in rest or _defines(node) in used]
+    used = {"measure"} | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [a for a in node.names if a.name == "*" or (a.asname or a.name).split(".")[0] in used]
+    tree.body = [node for node in tree.body if getattr(node, "names", True)]
+    return tree
+
+
+def _defines(node: ast.stmt) -> str | None:
+    if isinstance(node, ast.FunctionDef):
+        return node.name
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return None
+
+
+def _parse(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_text(encoding="utf-8"), str(file))
+    except SyntaxError as error:
+        raise ConfideError(f"{_place(file)}, line {error.lineno}: {error.msg}") from None
+
+
+_LOADED: dict[str, str] = {}  # paper folder -> bytes of its files when they were imported
+
+
+def _load(file: Path) -> ModuleType:
+    """Import the file; anew if a file of its folder is not the one that was imported."""
+    package = _package()
+    folder = file.parent
+    files = sorted(folder.glob("*.py"))
+    state = hashlib.sha256(b"\0".join(f.name.encode() + f.read_bytes() for f in files)).hexdigest()
+    if _LOADED.get(str(folder)) != state:
+        _forget(f"{package.__name__}.{folder.name}")
+        _LOADED[str(folder)] = state
+    try:
+        module = importlib.import_module(f"{PACKAGE}.{folder.name}.{file.stem}")
+    except Exception as error:
+        _LOADED.pop(str(folder))
+        raise ConfideError(f"{_place(file)}: {type(error).__name__}: {error}") from error
+    missing = [name for name in MADE_OF if not hasattr(module, name)]
+    if missing:
+        raise ConfideError(f"{_place(file)}: lacks {', '.join(missing)} (see experiments/README.md)")
+    if not isinstance(module.trials, Trials):
+        raise ConfideError(f"{_place(file)}: trials={module.trials!r}: must be Trials(published, full, quick)")
+    return module
+
+
+def _package() -> ModuleType:
+    """The folder as a package, registered once; another folder replaces it."""
+    folder = home()
+    known = sys.modules.get(PACKAGE)
+    if known is not None and list(known.__path__) == [str(folder)]:
+        return known
+    _forget(PACKAGE)
+    _LOADED.clear()
+    start = folder / "__init__.py"
+    if start.is_file():
+        spec = importlib.util.spec_from_file_location(PACKAGE, start, submodule_search_locations=[str(folder)])
+    else:
+        spec = importlib.machinery.ModuleSpec(PACKAGE, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+    assert spec is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[PACKAGE] = package
+    if spec.loader is not None:
+        spec.loader.exec_module(package)
+    return package
+
+
+def _forget(name: str) -> None:
+    for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[module]
+    importlib.invalidate_caches()
+
+
+def _place(file: Path) -> str:
+    return f"experiments/{file.parent.name}/{file.name}"
+
+
+def _jsonable(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What parties agree on about columns: the schema and its file, the encoding of rows, and the one reader of tables."""

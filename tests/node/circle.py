@@ -1,0 +1,82 @@
+"""Members of a private sum on disk, in one process: what a daemon carries over the network is carried by hand."""
+
+from village import NAMES, Village
+
+from confide.network import wire
+from confide.node.daemon import FEDERATION
+from confide.node.journal import Journal
+from confide.node.purse import Purse
+from confide.node.summer import Summer
+
+
+class Circle(Village):
+    """Five members. `lie(name, number, frame, to)` may change what a member shows to another."""
+
+    def __init__(self, folder, algorithm, *, spare=None, **options):
+        super().__init__(folder, algorithm, **options)
+        self.spare, self.members, self.heard = spare, {}, []
+        self.lie = lambda name, number, frame, to: frame
+
+    def member(self, name):
+        """As `confide node run` makes it."""
+        journal = Journal(self.run_folder(name), self.federation.digest)
+        (self.run_folder(name) / FEDERATION).write_text(self.file.read_text())
+        purse = Purse(self.federation, NAMES.index(name), "people", self.folder / name / "ledger.sqlite", self.spare)
+        data = self.folder / f"{name}.npz"
+        return Summer(self.federation, self.identities[name], journal, purse, data)
+
+    def begin(self, *names):
+        for name in names or NAMES:
+            one = self.members[name] = self.member(name)
+            one.open()
+            if not one.done:
+                one.begin()
+        return self
+
+    def crash(self, *names):
+        """What is in memory is gone."""
+        for name in names:
+            one = self.members.pop(name)
+            one.purse.close()
+            one.journal.close()
+            if one._claims is not None:
+                one._claims.close()
+
+    def again(self, *names):
+        self.crash(*names)
+        return self.begin(*names)
+
+    def listen(self, name):
+        """Hear what is wanted and there; whether anything was."""
+        one, moved = self.members[name], False
+        for other in list(one.wanted):
+            number = one.wanted.get(other, 0)
+            if not number or other not in self.members or self.members[other].latest < number:
+                continue
+            frame = self.lie(other, number, self.members[other].frame(number), name)
+            one.check(other, number, frame)
+            one.hear(other, frame)
+            self.heard.append((other, name, wire.source(frame)[1], frame))
+            moved = True
+        return moved
+
+    def carry(self, until=lambda: False):
+        """Until all are done, nobody can go on, or `until` says so; whether all are done."""
+        moved = True
+        while moved and not until():
+            moved = False
+            for name in list(self.members):
+                if not self.members[name].done:
+                    moved |= self.listen(name)
+                    if until():
+                        break
+        return all(one.done for one in self.members.values())
+
+    def own_frames(self, name):
+        with self.journal(name) as journal:
+            mine = self.identities[name].card.digest
+            return {number: frame for sender, number, frame in journal.frames() if sender == mine}
+
+    def close(self):
+        self.crash(*list(self.members))
+        super().close()

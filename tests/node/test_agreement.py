@@ -1,0 +1,330 @@
+"""What members sign: the file and its amendments. Nobody can sign for another, twice, or bring back what is over."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.optimize import brentq
+from village import NAMES, Village
+
+import confide
+from confide.errors import ConfideError
+from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, LABEL, Identity, load_card
+from confide.node import amendment as amendments
+from confide.node import federation as federations
+from confide.node import office
+from confide.node.agreement import Papers
+from confide.node.amendment import Amendment, amended
+from confide.node.codes import Untrusted
+from confide.node.keys import Keys, new_key
+
+CDP = {"name": "CDPADMM", "rounds": 12, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 3.0}
+STAY = [name for name in NAMES if name != "cedar"]
+
+
+@pytest.fixture
+def village(tmp_path):
+    return Village(tmp_path, CDP, seed=None, budget=(20.0, 1e-5))
+
+
+def change(state, number=None, **what):
+    return Amendment(state.digest, state.head, number or len(state.history), **what)
+
+
+def signed(papers, identities, change, names):
+    for name in names:
+        papers.sign_amendment(identities[name], change)
+    return papers
+
+
+def text(papers, **changes):
+    """Papers as they travel, altered."""
+    return json.dumps({**json.loads(papers.pack()), **changes}).encode()
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+def test_everyone_signs_and_signatures_reach_those_who_are_no_neighbours(village):
+    papers = {name: Papers(village.federation) for name in NAMES}
+    for name in NAMES:
+        papers[name].sign(village.identities[name])
+        assert papers[name].signed(name) and len(papers[name].unsigned()) == 4
+    for _ in range(2):  # the ring is two links wide
+        now = {name: one.pack() for name, one in papers.items()}
+        for name in NAMES:
+            for near in village.federation.neighbours(name):
+                papers[name].take(now[near])
+    assert all(one.unsigned() == [] for one in papers.values())
+    assert len({one.pack() for one in papers.values()}) == 1  # who holds the same says the same
+    for name, one in papers["ash"].signatures.items():
+        assert village.identities[name].card.verify(one, village.federation.digest, AGREEMENT_LABEL)
+
+
+def test_a_signature_of_another_file_or_another_kind_is_not_taken(village, tmp_path):
+    other = federations.from_document({**village.document, "name": "another"})
+    ash, birch = village.identities["ash"], village.identities["birch"]
+    digest = village.federation.digest
+    for one, who in (
+        (ash.sign(other.digest, AGREEMENT_LABEL), "ash"),  # of another file
+        (ash.sign(digest, LABEL), "ash"),  # as a message
+        (ash.sign(digest, AMENDMENT_LABEL), "ash"),  # as an amendment
+        (birch.sign(digest, AGREEMENT_LABEL), "ash"),  # by another
+        (birch.sign(digest, AGREEMENT_LABEL), "oak"),  # by nobody
+    ):
+        papers = Papers(village.federation)
+        with pytest.raises(ConfideError, match=f"a signature under the file that '{who}' did not make"):
+            papers.take(json.dumps({"signatures": {who: one.hex()}, "amendments": []}).encode())
+        assert papers.signatures == {}
+    stranger = Identity.create(tmp_path / "stranger", "ash", "127.0.0.1:1")
+    with pytest.raises(ConfideError, match="ash with the key that is here is no member"):
+        Papers(village.federation).sign(stranger)
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"{", b"[]", b'{"signatures": {}}', b'{"signatures": {"ash": 1}, "amendments": []}', b"[" * 100_000,
+    b'{"signatures": {"ash": "00"}, "amendments": []}', b'{"signatures": {}, "amendments": {}}', b"\xff",
+    b'{"signatures": {}, "amendments": [{"text": {}, "signatures": {}}]}', b'{"signatures": {}, "amendments": [1]}',
+])  # fmt: skip
+def test_papers_that_are_none_are_refused_in_one_line(village, data):
+    papers = Papers(village.federation)
+    with pytest.raises(ConfideError, match=r"papers|amendment") as error:
+        papers.take(data)
+    assert "\n" not in str(error.value) and papers.signatures == {}
+
+
+def test_papers_are_kept_in_the_home_and_two_processes_lose_nothing(village):
+    home = village.folder / "ash"
+    first, second = (Papers.of(home, village.federation) for _ in range(2))
+    first.sign(village.identities["ash"])
+    second.take(text(Papers(village.federation), signatures={
+        "elm": village.identities["elm"].sign(village.federation.digest, AGREEMENT_LABEL).hex()}))  # fmt: skip
+    assert set(Papers.of(home, village.federation).signatures) == {"ash", "elm"}
+    assert first.refresh() and not first.refresh() and first.signed("elm")
+    first.path.write_bytes(first.path.read_bytes()[:-9])
+    with pytest.raises(ConfideError, match=r"agreements/.*json: papers that are not JSON"):
+        Papers.of(home, village.federation)
+
+
+# --- amendments -------------------------------------------------------------------------------------------------------
+
+
+def test_an_amendment_is_in_force_once_all_who_stay_have_signed(village):
+    papers = Papers(village.federation)
+    leave = change(village.federation, without=("cedar",))
+    for name in STAY[:-1]:
+        papers.sign_amendment(village.identities[name], leave)
+        assert papers.current is village.federation
+    assert papers.draft(leave).unsigned == ["elm"]
+    papers.sign_amendment(village.identities["elm"], leave)
+    now = papers.current
+    assert now.parties == tuple(STAY) and now.digest == village.federation.digest and now.head == leave.hash
+    assert "cedar" not in now.neighbours("birch") and now.before is village.federation
+    assert papers.unsigned() == []  # who signed an amendment agreed to the file
+
+
+def test_an_amendment_that_one_of_them_has_not_signed_is_not_in_force(village):
+    giver, taker = Papers(village.federation), Papers(village.federation)
+    leave = change(village.federation, without=("cedar",))
+    signed(giver, village.identities, leave, STAY[:-1])
+    taker.take(giver.pack())
+    taker.take(text(giver, amendments=[{"text": leave.document(), "signatures": {
+        "cedar": village.identities["cedar"].sign(leave.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+    assert taker.current is village.federation and taker.draft(leave).unsigned == ["elm"]
+
+
+def test_a_forged_amendment_is_refused(village):
+    leave = change(village.federation, without=("cedar",))
+    doum = village.identities["doum"]
+    for label, what in ((AMENDMENT_LABEL, bytes(32)), (AGREEMENT_LABEL, leave.hash), (LABEL, leave.hash)):
+        papers = Papers(village.federation)
+        forged = {"text": leave.document(), "signatures": {"elm": doum.sign(leave.hash, AMENDMENT_LABEL).hex()}}
+        other = {"text": leave.document(), "signatures": {"doum": doum.sign(what, label).hex()}}
+        for one, who in ((forged, "elm"), (other, "doum")):
+            with pytest.raises(ConfideError, match=f"a signature under amendment 1 that '{who}' did not make"):
+                papers.take(text(papers, amendments=[one]))
+        assert papers.pending == {} and papers.current is village.federation
+    altered = {**leave.document(), "without": ["elm"]}  # signatures of another text
+    papers = signed(Papers(village.federation), village.identities, leave, ["doum"])
+    one = json.loads(papers.pack())["amendments"][0]
+    with pytest.raises(ConfideError, match="'doum' did not make"):
+        Papers(village.federation).take(text(papers, amendments=[{**one, "text": altered}]))
+
+
+def test_an_older_amendment_brought_again_changes_nothing(village):
+    papers = Papers(village.federation)
+    signed(papers, village.identities, change(village.federation, epsilon=21.0), NAMES)
+    old = papers.pack()
+    signed(papers, village.identities, change(papers.current, epsilon=22.0), NAMES)
+    head = papers.current.head
+    assert not papers.take(old) and papers.current.head == head and papers.current.epsilon == 22.0
+    unfinished = signed(Papers(village.federation), village.identities, change(village.federation, epsilon=30.0),
+                        ["birch"])  # fmt: skip
+    assert not papers.take(unfinished.pack()) and papers.current.head == head
+    with pytest.raises(ConfideError, match="in force is"):  # and nobody can sign it any more
+        papers.sign_amendment(village.identities["ash"], change(village.federation, epsilon=30.0))
+
+
+def test_of_two_that_contradict_each_other_a_member_signs_one(village):
+    papers = Papers(village.federation)
+    one, other = (change(village.federation, without=(name,)) for name in ("cedar", "elm"))
+    papers.sign_amendment(village.identities["ash"], one)
+    with pytest.raises(ConfideError, match=r"ash has signed .* which changes the same"):
+        papers.sign_amendment(village.identities["ash"], other)
+    liar = signed(Papers(village.federation), village.identities, other, ["ash", "doum"])  # with its own program
+    papers.take(liar.pack())
+    assert set(papers.pending[other.hash].signatures) == {"doum"}  # what ash signed second does not count
+
+
+def test_two_that_all_have_signed_end_the_run_with_both_as_evidence(village):
+    one, other = (change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0))
+    first, second = (signed(Papers(village.federation), village.identities, c, NAMES) for c in (one, other))
+    with pytest.raises(Untrusted, match="all have signed both: the members have parted ways"):
+        first.take(second.pack())
+    assert first.current.head == one.hash
+
+
+def test_one_who_signs_two_cannot_keep_others_from_what_all_have_signed(village):
+    one, other = (change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0))
+    papers = signed(Papers(village.federation), village.identities, one, ["doum"])
+    papers.take(signed(Papers(village.federation), village.identities, other, NAMES).pack())
+    assert papers.current.head == other.hash
+
+
+@pytest.mark.parametrize("what, said", [
+    ({}, "changes nothing"),
+    ({"without": ("oak",)}, "without 'oak': must be one of the parties"),
+    ({"without": ("ash", "ash")}, "a name is there twice"),
+    ({"without": ("ash", "birch", "cedar", "doum")}, "needs at least 2 parties"),
+    ({"edges": (("ash", "birch"),)}, "link ash,birch: must join two of"),
+    ({"without": ("ash",), "edges": (("ash", "cedar"),)}, "link ash,cedar: must join two of"),
+    ({"rounds": 12}, "rounds=12: must be above 12"),
+    ({"rounds": 220}, "more than the cap of ε=20: the amendment must raise the cap, by --epsilon"),
+    ({"epsilon": 1e-3}, "more than the cap of ε=0.001"),
+    ({"number": 7, "epsilon": 21.0}, "which amendment 1 would change"),
+])  # fmt: skip
+def test_what_an_amendment_may_not_say(village, what, said):
+    with pytest.raises(ConfideError, match=said):
+        amended(village.federation, change(village.federation, **what))
+
+
+def test_an_amendment_of_another_federation_is_refused(village):
+    other = federations.from_document({**village.document, "name": "another"})
+    with pytest.raises(ConfideError, match="amendment of another federation"):
+        amended(village.federation, change(other, epsilon=21.0))
+
+
+def test_amendments_are_files_that_people_can_read(village, tmp_path):
+    card = village.identities["elm"].card
+    full = change(village.federation, without=("cedar",), edges=(("ash", "doum"),), rounds=13, epsilon=21.0,
+                  cards=(replace(card, address="elm.example.org:7"),))  # fmt: skip
+    (tmp_path / "amendment.toml").write_text(full.to_toml())
+    again = amendments.load(tmp_path / "amendment.toml")
+    assert again == full and again.hash == full.hash
+    wrong = (("rounds", 0), ("rounds", "x"), ("epsilon", float("nan")), ("without", "ash"), ("edges", [["a"]]),
+             ("changes", "00"), ("format", 2), ("number", 0), ("members", [{}]), ("oak", 1))  # fmt: skip
+    for field, value in wrong:
+        with pytest.raises(ConfideError, match=field if field != "members" else "amendment.members"):
+            amendments.from_document({**full.document(), field: value})
+
+
+def test_a_network_that_falls_apart_is_named_with_links_that_would_mend_it(tmp_path):
+    village = Village(tmp_path, CDP, seed=None, budget=(20.0, 1e-5), graph=confide.Graph.path(5))
+    with pytest.raises(
+        ConfideError, match=r"falls apart into ash, birch \| doum, elm: add links, such as --edge birch,doum"
+    ):
+        amended(village.federation, change(village.federation, without=("cedar",)))
+    mended = amended(village.federation, change(village.federation, without=("cedar",), edges=(("birch", "doum"),)))
+    assert set(mended.neighbours("birch")) == {"ash", "doum"}
+
+
+def test_parameters_per_agent_lose_the_one_of_who_leaves(tmp_path):
+    table = {**CDP, "noise": [3.0, 3.1, 3.2, 3.3, 3.4], "step_profile": [[1.0, 2.0, 3.0, 4.0, 5.0]] * 12}
+    village = Village(tmp_path, table, seed=None, budget=(20.0, 1e-5))
+    now = amended(village.federation, change(village.federation, without=("cedar",)))
+    assert now.algorithm.noise == [3.0, 3.1, 3.3, 3.4] and now.algorithm.step_profile[0] == [1.0, 2.0, 4.0, 5.0]
+
+
+# --- added rounds, and what they cost ---------------------------------------------------------------------------------
+
+
+def gaussian_epsilon(mu, delta):
+    """Of a Gaussian release of this μ, by the curve that defines it (Dong, Roth and Su 2022, corollary 2.13)."""
+    phi = scipy.stats.norm.cdf
+    return brentq(lambda e: phi(-e / mu + mu / 2) - np.exp(e) * phi(-e / mu - mu / 2) - delta, 0, 500)
+
+
+def test_added_rounds_come_with_their_cost(village):
+    """T rounds of equal noise are one of √T times the μ; secure noise charges a little more, never less."""
+    flat = federations.from_document({**village.document, "algorithm": {**CDP, "noise_decay": 1.0, "noise": 0.3}})
+    one = 2 * 0.5 / min(flat.sizes.values()) / 0.3  # two clipped gradients of 0.5, each 1/M of the mean; noise 0.3
+    assert office.compose(flat, [], [], {}, [], 13, None).epsilon is None  # within the cap: it stays
+    dear = office.compose(flat, [], [], {}, [], 500, None)
+    exact = gaussian_epsilon(one * 500**0.5, 1e-5)
+    assert exact > 20.0 and exact <= dear.epsilon <= exact * 1.01
+    now = amended(flat, dear)
+    assert (now.algorithm.rounds, now.epsilon) == (500, dear.epsilon)
+    with pytest.raises(ConfideError, match="more than the cap"):
+        amended(flat, replace(dear, epsilon=0.99 * exact))
+
+
+# --- patience ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_member_is_left_out_after_patience_or_by_its_own_word(village):
+    home = village.folder / "ash"
+    papers, keys = office.papers_and_keys(village.file, home)
+    office.sign(papers, keys, village.file)
+    leave = change(village.federation, without=("cedar",))
+    draft = papers.draft(leave)
+    moved = papers.path.stat().st_mtime
+    with pytest.raises(ConfideError, match="the federation's patience is 86400 s, unless cedar signs that it leaves"):
+        office.check_patience(home, draft, now=moved + 86399)
+    office.check_patience(home, draft, now=moved + 86401)
+    folder = village.run_folder("ash")
+    folder.mkdir(parents=True)
+    (folder / "journal").touch()  # a round came
+    with pytest.raises(ConfideError, match="patience"):
+        office.check_patience(home, draft)
+    cedar, its_keys = office.papers_and_keys(village.file, village.folder / "cedar")
+    office.check_patience(village.folder / "cedar", cedar.draft(leave))  # its own matter
+    office.sign_amendment(cedar, its_keys, cedar.draft(leave))
+    papers.take(cedar.pack())
+    office.check_patience(home, papers.draft(leave))
+    assert set(papers.draft(leave).unsigned) == set(STAY)  # its word is not needed, and is not enough
+
+
+# --- keys and addresses -----------------------------------------------------------------------------------------------
+
+
+def test_a_new_key_signs_and_the_old_one_has_no_part_in_it(village):
+    home = village.folder / "elm"
+    path = new_key(home)
+    keys, fresh = Keys(home), load_card(path)
+    assert fresh.digest != village.identities["elm"].card.digest and fresh.digest in keys and len(keys) == 2
+    replaced = change(village.federation, cards=(fresh,))
+    papers = signed(Papers(village.federation), village.identities, replaced, [n for n in NAMES if n != "elm"])
+    with pytest.raises(ConfideError, match="the key of elm that is here has no part in it"):
+        papers.sign_amendment(village.identities["elm"], replaced)
+    papers.sign_amendment(keys[fresh.digest], replaced)
+    now = papers.current
+    assert now.cards["elm"] == fresh and now.aliases[fresh.digest] == village.identities["elm"].card.digest
+    assert keys.of(now, village.file).card == fresh
+    with pytest.raises(ConfideError, match="its key was in use before"):  # what was revoked stays so
+        amended(now, change(now, cards=(village.identities["elm"].card,)))
+    with pytest.raises(ConfideError, match="'elm' did not make"):  # the thief signs the next amendment
+        stolen = change(now, epsilon=21.0)
+        papers.take(text(papers, amendments=[{"text": stolen.document(), "signatures": {
+            "elm": village.identities["elm"].sign(stolen.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+
+
+def test_an_address_changes_with_everyones_word(village):
+    moved = office.compose(village.federation, [], [], {"elm": "elm.example.org:7000"}, [], None, None)
+    now = amended(village.federation, moved)
+    assert now.cards["elm"].address == "elm.example.org:7000"
+    assert now.cards["elm"].digest == village.federation.cards["elm"].digest
+    assert Keys(village.folder / "elm").of(now, village.file).card.address == "elm.example.org:7000"
+    with pytest.raises(ConfideError, match="must differ from the one in force"):
+        amended(now, change(now, cards=(now.cards["elm"],)))

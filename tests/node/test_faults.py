@@ -1,0 +1,277 @@
+"""What goes wrong on a real machine: replaced rows, full disks, removed files, certificates that end, strange files."""
+
+import asyncio
+import datetime
+import errno
+import io
+import json
+import logging
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from cryptography import x509
+from test_member import SECURE, close, trainer
+from typer.testing import CliRunner
+from village import Village
+
+import confide
+from confide.cli import app
+from confide.errors import ConfideError
+from confide.network import identity as identities
+from confide.network.identity import Identity
+from confide.node import codes, daemon
+from confide.node import federation as federations
+from confide.node.journal import Journal
+from confide.node.purse import Purse
+from confide.node.rows import read
+from confide.privacy.chain import Damaged
+from confide.privacy.ledger import BudgetExceeded
+
+
+@pytest.fixture
+def village(tmp_path):
+    return Village(tmp_path, SECURE, seed=None, budget=(20.0, 1e-5))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_other_rows_of_the_same_size_are_spoken_of(village):
+    """Once, when they come; the same rows again are no news. What was spent on the people stays spent."""
+    file = village.folder / "ash.npz"
+
+    def resumed():
+        member = trainer(village)
+        member.open()
+        member.begin()
+        close(member)
+        return member.notice, member.sent
+
+    assert resumed() == ("", 1) and resumed() == ("", 1)
+    with np.load(file) as data:
+        X, y = data["X"], data["y"]
+    np.savez(file, X=X[::-1], y=y[::-1])
+    assert resumed() == ("the rows are not those that 'people' had last: its spend continues", 1)
+    assert resumed() == ("", 1)
+    np.savez(file, X=X, y=-y)
+    assert "its spend continues" in resumed()[0]
+
+
+def test_a_file_that_claims_more_than_there_is_is_one_line(tmp_path):
+    """A header that asks for 7 TiB."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 1000)})
+    with zipfile.ZipFile(tmp_path / "rows.npz", "w") as file:
+        file.writestr("X.npy", head.getvalue() + bytes(80))
+        file.writestr("y.npy", head.getvalue() + bytes(80))
+    with pytest.raises(ConfideError, match="must hold the arrays X and y, of numbers, that fit in memory"):
+        read(tmp_path / "rows.npz")
+
+
+def test_a_run_that_would_unpack_to_gigabytes_is_one_line(tmp_path):
+    """8 MB that ask for 7 GiB: zeros, packed; and a header that claims them."""
+    packed = tmp_path / "run.npz"
+    np.savez_compressed(packed, header=np.frombuffer(b"{}", np.uint8), estimates=np.zeros(50_000_000))
+    assert packed.stat().st_size < 1 << 20
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 1000)})
+    claimed = tmp_path / "claimed.npz"
+    with zipfile.ZipFile(claimed, "w") as file:
+        file.writestr("header.npy", head.getvalue() + bytes(80))
+    for path in (packed, claimed):
+        with pytest.raises(ConfideError, match="not a file written by confide, or damaged"):
+            confide.load_run(path)
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_names_the_journal_and_leaves_it_whole(village, monkeypatch):
+    member = trainer(village)
+    member.open()
+    before = member.journal.path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "writev", full)
+        with pytest.raises(OSError, match="No space left") as error:
+            member.begin()
+    assert error.value.filename == str(member.journal.path) and member.journal.path.read_bytes() == before
+    assert codes.code_of(error.value) == codes.Code.SYSTEM
+    close(member)
+
+
+def test_the_status_heals_after_a_failed_write(village, monkeypatch, caplog):
+    member = trainer(village)
+    member.open()
+
+    async def body():
+        node = daemon.Daemon(village.folder / "ash", village.federation, member.identity, member, member.journal)
+        node.status.state = "training"
+        node._report(0.25)
+        with monkeypatch.context() as patch:
+            patch.setattr(daemon, "replace_file", full)
+            node.status.state = "serving"
+            for _ in range(3):
+                node._report(0.5)
+        assert daemon.read_status(node.folder)["state"] == "training"
+        node._report(0.5)
+        found = daemon.read_status(node.folder)
+        assert (found["state"], found["spent_epsilon"]) == ("serving", 0.5)
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(body())
+    said = [r.getMessage() for r in caplog.records if "status.json" in r.getMessage()]
+    assert len(said) == 1 and "No space left" in said[0]  # not every half second
+    close(member)
+
+
+def test_a_journal_removed_under_a_running_node_is_noticed_before_anything_is_sent(village):
+    member = trainer(village)
+    member.open()
+    member.journal.path.unlink()
+    with pytest.raises(Damaged, match="was removed while the node ran"):
+        member.begin()
+    assert codes.code_of(Damaged("x")) == codes.Code.DAMAGED
+    close(member)
+
+
+def test_homes_are_for_their_owner_and_a_ledger_that_others_may_write_is_refused(village, tmp_path):
+    for folder in (village.folder / "ash", tmp_path / "new"):
+        if not folder.exists():
+            Identity.create(folder, "new", "127.0.0.1:1")
+        assert folder.stat().st_mode & 0o077 == 0
+    member = trainer(village)
+    member.open()
+    close(member)
+    ledger = village.folder / "ash" / "ledger.sqlite"
+    for mode, fine in ((0o666, False), (0o620, False), (0o600, True), (0o644, True)):
+        ledger.chmod(mode)
+        purse = Purse(village.federation, 0, "people", ledger)
+        with Journal(village.run_folder("ash"), village.federation.digest) as journal:
+            if fine:
+                purse._check_mode()
+            else:
+                with pytest.raises(ConfideError, match=f"others can write the ledger .mode {mode:o}"):
+                    purse.open("x/y", [], journal.path.parent)
+        purse.close()
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------
+
+
+def signed(key, name, begin, end):
+    now = datetime.datetime.now(datetime.UTC)
+    made = SELF_SIGNED(key, name)
+    builder = x509.CertificateBuilder(
+        made.issuer, made.subject, made.public_key(), made.serial_number,
+        (now + datetime.timedelta(days=begin)).replace(tzinfo=None, microsecond=0),
+        (now + datetime.timedelta(days=end)).replace(tzinfo=None, microsecond=0), list(made.extensions),
+    )  # fmt: skip
+    return builder.sign(key, made.signature_hash_algorithm)
+
+
+SELF_SIGNED = identities.self_signed
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "words", "refused"),
+    [(-20, -3, "expired on", True), (2, 30, "is valid from", True), (-5, 20, "expires on", False),
+     (-5, 40, "", False)],
+)  # fmt: skip
+def test_a_certificate_says_when_it_ends(tmp_path, monkeypatch, begin, end, words, refused):
+    """At `federation new` and at the start of a node, with the date."""
+    monkeypatch.setattr(identities, "self_signed", lambda key, name: signed(key, name, begin, end))
+    parties = []
+    for name in ("ash", "birch"):
+        Identity.create(tmp_path / name, name, "127.0.0.1:7001")
+        parties += ["--party", f"{tmp_path / name / 'card.toml'}=10"]
+    day = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=begin if begin > 0 else end)
+    file = tmp_path / "federation.toml"
+    done = CliRunner().invoke(app, ["federation", "new", *parties, "--features", "2", "--epsilon", "5",
+                                    "--graph", "path", "--output", str(file)])  # fmt: skip
+    said = f"{words} {day:%Y-%m-%d}"
+    card = identities.load_card(tmp_path / "ash" / "card.toml")
+    if refused:
+        assert done.exit_code != 0 and not file.exists()
+        with pytest.raises(ConfideError, match=said):
+            card.check_valid()
+    else:
+        assert done.exit_code == 0, done.output
+        assert (said in done.output) == bool(words) and (said in card.check_valid()) == bool(words)
+
+
+@pytest.mark.parametrize("whose", ["ash", "birch"], ids=["its own", "a neighbour's"])
+@pytest.mark.parametrize(
+    ("begin", "end", "words", "refused"),
+    [(-20, -3, "expired on", True), (2, 30, "is valid from", True), (-5, 20, "expires on", False),
+     (-5, 40, "", False)],
+)  # fmt: skip
+def test_a_node_looks_at_certificates_when_it_starts(tmp_path, monkeypatch, caplog, begin, end, words, refused, whose):
+    """Its own and its neighbours', before anything else; a word 30 days before the end."""
+    monkeypatch.setattr(
+        identities, "self_signed",
+        lambda key, name: signed(key, name, begin, end) if name == whose else SELF_SIGNED(key, name),
+    )  # fmt: skip
+    village = Village(tmp_path, {**SECURE, "rounds": 2}, seed=None, budget=(20.0, 1e-5), timeout=0.2)
+    day = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=begin if begin > 0 else end)
+    said = f"the certificate of {whose} {words} {day:%Y-%m-%d}"
+    home, ledger = tmp_path / "ash", tmp_path / "ash" / "ledger.sqlite"
+    caplog.set_level(logging.WARNING)
+    if refused:
+        with pytest.raises(ConfideError, match=said):
+            daemon.run(home, village.file, tmp_path / "ash.npz", ledger=ledger, agree=True)
+        assert not (home / "runs").exists() and not ledger.exists()
+        return
+    status = daemon.run(
+        home, village.file, tmp_path / "ash.npz", ledger=ledger, agree=True
+    )  # alone: it waits, and stops
+    assert status.code == codes.Code.TIMEOUT
+    warned = [r.getMessage() for r in caplog.records if "certificate" in r.getMessage()]
+    assert warned == ([said] if words else [])
+
+
+@pytest.mark.parametrize("damage", ["a byte", "junk", "empty"])
+def test_a_damaged_ledger_has_the_code_of_damaged_files(village, damage):
+    """At the start of a node, by the program's own exit code."""
+    ledger = village.folder / "ash" / "ledger.sqlite"
+    purse = Purse(village.federation, 0, "ash", ledger)
+    with Journal(village.folder / "first", village.federation.digest) as journal:
+        purse.open("x/y", [], journal.path.parent)
+    purse.close()
+    whole = ledger.read_bytes()
+    at = whole.index(b"ash")
+    ledger.write_bytes({"a byte": whole[:at] + b"b" + whole[at + 1 :], "junk": b"junk" * 1000, "empty": b""}[damage])
+    done = CliRunner().invoke(app, [*village.arguments("ash"), "--proxy", "none"])
+    assert done.exit_code == codes.Code.DAMAGED and "damaged" in done.stderr, done.output
+    assert not list(village.folder.glob("ash/runs/*/rows"))
+
+
+# --- federations ------------------------------------------------------------------------------------------------------
+
+
+def test_strange_federations_are_one_line(village):
+    def load(**changed):
+        return federations.load(village.write("strange.toml", {**village.document, **changed}))
+
+    with pytest.raises(ConfideError, match=r"algorithm\.rounds=1000000000: must be at most 1000000"):
+        load(algorithm={**SECURE, "rounds": 10**9})
+    for field in ("name", "run"):
+        with pytest.raises(ConfideError, match="without control characters"):
+            load(**{field: "\x1b[2Jvillage"})
+    deep = village.folder / "deep.toml"
+    deep.write_text("a = " + "[" * 100_000 + "]" * 100_000)
+    with pytest.raises(ConfideError, match="nested too deeply"):
+        federations.load(deep)
+
+
+def test_every_end_of_a_run_has_a_code_of_its_own():
+    assert len({*codes.Code}) == len(codes.Code.__members__) == 7
+    for error, code in ((ConfideError("x"), 2), (BudgetExceeded("x"), 4), (codes.Untrusted("x"), 5), (Damaged("x"), 6),
+                        (OSError(28, "full", "file"), 7), (FileNotFoundError(2, "no", "file"), 2)):  # fmt: skip
+        assert codes.code_of(error) == code
+    assert json.dumps(codes.Code.TIMEOUT) == "3"

@@ -1,0 +1,222 @@
+"""Members of a private sum that lie with their own key: they are noticed, or spoil the sum for all alike."""
+
+import hashlib
+import json
+import struct
+from dataclasses import replace
+
+import numpy as np
+import nursery
+import pytest
+from circle import Circle
+from village import NAMES, Village
+
+import confide
+from confide.network import frames
+from confide.network.frames import Phase, Place
+from confide.network.identity import KEY_LABEL
+from confide.network.pairing import OFFER, RunKey
+from confide.node.codes import Code
+from confide.node.summer import Disagreement
+
+DESCENT = {"name": "JointDescent", "rounds": 4, "noise": 0.5, "first": "moments"}
+ROOT, LEAF, OTHER = "ash", "birch", "elm"  # of a star
+LOW_ORDER = [bytes(32), (1).to_bytes(32, "little"),
+             bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800")]  # fmt: skip
+
+
+@pytest.fixture
+def circle(tmp_path):
+    made = Circle(tmp_path, DESCENT, graph=confide.Graph.star(5))
+    yield made
+    made.close()
+
+
+def resigned(circle, name, frame, payload):
+    """The same frame with other content, signed by its sender."""
+    _, place = frames.source(frame)
+    return frames.pack(circle.identities[name], circle.federation.digest, place, payload)
+
+
+def claims(circle):
+    return [one._claims.last for one in circle.members.values()]
+
+
+@pytest.mark.parametrize("key", LOW_ORDER, ids=["zero", "one", "order 8"])
+def test_a_key_of_low_order_is_refused_and_nothing_is_masked(circle, key):
+    def lie(name, number, frame, to):
+        if (name, frames.place_of(number)[0]) != (LEAF, Phase.KEYS_UP):
+            return frame
+        me, nonce = circle.identities[name], b"n" * 32
+        said = circle.federation.digest + me.card.digest + key + nonce
+        return resigned(circle, name, frame, key + nonce + me.sign(said, KEY_LABEL))
+
+    circle.lie = lie
+    circle.begin()
+    with pytest.raises(Disagreement, match="is of low order: everyone would know its secrets"):
+        circle.carry()
+    assert set(claims(circle)) == {(0, 0)}
+
+
+def test_a_copied_key_is_refused_and_nothing_is_masked(circle):
+    """It would give its owner no secret; but two members whose masks are one are one member less."""
+    seen = {}
+
+    def lie(name, number, frame, to):
+        if frames.place_of(number)[0] == Phase.KEYS_UP:
+            seen[name] = frames.payload_of(frame)[:32]
+            if name == OTHER:
+                me, nonce = circle.identities[name], b"n" * 32
+                said = circle.federation.digest + me.card.digest + seen[LEAF] + nonce
+                return resigned(circle, name, frame, seen[LEAF] + nonce + me.sign(said, KEY_LABEL))
+        return frame
+
+    circle.lie = lie
+    circle.begin()
+    with pytest.raises(Disagreement, match="two members offer the same key"):
+        circle.carry()
+    assert set(claims(circle)) == {(0, 0)}
+
+
+def test_who_shows_two_keys_is_found_out_before_round_1(circle):
+    other = RunKey.create(circle.federation.digest)
+
+    def lie(name, number, frame, to):
+        if (frames.place_of(number)[0], to) != (Phase.KEYS_DOWN, OTHER):
+            return frame
+        whole, k = frames.payload_of(frame), NAMES.index(ROOT)
+        mine = other.signed(circle.identities[ROOT])
+        return resigned(circle, name, frame, whole[: OFFER * k] + mine + whole[OFFER * (k + 1) :])
+
+    circle.lie = lie
+    circle.begin()
+    with pytest.raises(Disagreement, match="has heard something else") as error:
+        circle.carry()
+    assert set(claims(circle)) == {(0, 0)} and error.value.round == 0
+    assert json.loads(error.value.evidence())["from"] == error.value.party
+
+
+@pytest.mark.parametrize("lies_in", [1, 4])
+def test_two_totals_are_noticed_with_the_next_frame(circle, lies_in):
+    def lie(name, number, frame, to):
+        if (frames.place_of(number), to) != ((Phase.SUM_DOWN, lies_in, 1), OTHER):
+            return frame
+        bad = (np.frombuffer(frames.payload_of(frame), "<u8") + np.uint64(1)).astype("<u8").tobytes()
+        return resigned(circle, name, frame, bad)
+
+    circle.lie = lie
+    circle.begin()
+    with pytest.raises(Disagreement, match="has heard something else") as error:
+        circle.carry()
+    assert error.value.round == lies_in + 1
+    broken = next(one for one in circle.members.values() if one._broken)
+    broken.end()
+    assert not (broken.folder / "run-key").exists()
+
+
+def test_what_is_not_signed_is_asked_for_again_and_changes_nothing(circle):
+    """A bit of the frame flips on its way, or another member's frame comes: one line, and the same place is wanted."""
+    circle.begin()
+    circle.carry(until=lambda: circle.members[LEAF].sent == 2)
+    one, name = circle.members[ROOT], LEAF
+    number = one.wanted[name]
+    good, before = circle.members[name].frame(number), dict(one.wanted)
+    with circle.journal(ROOT) as journal:
+        size = len(list(journal.frames()))
+    for at in (0, 5, 7, 50, 73, 77, 90, 130, len(good) - 1):
+        bad = good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :]
+        with pytest.raises(ValueError, match="frame"):
+            one.check(name, number, bad)
+    for bad in (b"", good[:-1], good + b"\0", bytes(len(good))):
+        with pytest.raises(ValueError, match="frame"):
+            one.check(name, number, bad)
+    assert one.wanted == before
+    with circle.journal(ROOT) as journal:
+        assert len(list(journal.frames())) == size
+    assert circle.carry()
+
+
+def test_a_wrong_contribution_spoils_the_sum_for_all_alike(circle):
+    """Private sums can't tell a lie from a strange row: all have the same model, and it is another one."""
+
+    def lie(name, number, frame, to):
+        if (name, frames.place_of(number)[0]) != (LEAF, Phase.SUM_UP):
+            return frame
+        bad = (np.frombuffer(frames.payload_of(frame), "<u8") + np.uint64(2**40)).astype("<u8").tobytes()
+        return resigned(circle, name, frame, bad)
+
+    circle.lie = lie
+    assert circle.begin().carry()
+    models = circle.models()
+    assert all(model.tobytes() == models[0].tobytes() for model in models)
+    assert np.max(np.abs(models - circle.simulated())) > 1e-3
+
+
+def test_an_asked_for_place_that_never_was_gets_nothing(circle):
+    circle.begin().carry()
+    for name in NAMES:
+        for bad in (Place(Phase.SUM_UP, 2, 7).number, Place(Phase.AGAIN, 2, 1).number, 5, 2**32 - 1):
+            assert circle.members[name].frame(bad) == b""
+    assert circle.members[ROOT].frame(Place(Phase.SUM_UP, 2, 1).number) == b""  # the root has no parent
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+
+def run_liar(arguments, log, victim, at):
+    """The root of a star: tells `victim` another total in round `at`, and keeps the story up until the end."""
+    from confide.network import peer, private_sum, tree, wire
+    from confide.node.daemon import Daemon
+
+    def deaf(frame, sender, run, place, size):
+        wire.unpack(frame, sender, run, place.round, (32 + size) // 8, kind=wire.Kind.WHOLE, phase=place.phase,
+                    attempt=place.attempt)  # fmt: skip
+        return frames.payload_of(frame)
+
+    frames.unpack = private_sum.unpack = tree.frames.unpack = deaf
+    private_sum.KeyList.check_agreed = lambda *_: None
+    made, story = Daemon.__init__, {}  # round -> what the victim has heard before it
+
+    def tampered(self, home, federation, identity, member, *rest):
+        made(self, home, federation, identity, member, *rest)
+        honest = self.server._answer
+
+        def answer(name, channel):
+            number = channel.waits
+            if name != victim or number < Place(Phase.SUM_DOWN, at, 1).number or self.server.latest < number:
+                return honest(name, channel)
+            truth = member.frame(number)
+            _, place = frames.source(truth)
+            heard, whole = story.get(place.round, place.heard), frames.payload_of(truth)
+            if place.round == at:
+                whole = (np.frombuffer(whole, "<u8") + np.uint64(1)).astype("<u8").tobytes()
+            words = struct.pack("<II", place.round, place.attempt)
+            story[place.round + 1] = hashlib.sha256(private_sum.TOTAL_LABEL + heard + words + whole).digest()
+            channel.waits = 0
+            lie = frames.pack(identity, federation.digest, replace(place, heard=heard), whole)
+            return channel.send(peer.Kind.ANSWER, lie)
+
+        self.server._answer = answer
+
+    Daemon.__init__ = tampered
+    nursery.run_node(arguments, log)
+
+
+@pytest.mark.slow
+def test_two_totals_of_a_root_that_goes_on_lying_are_found_out_by_what_all_sign(tmp_path):
+    """Nobody but the root stands between the others: the last signatures tell, the run ends, and stays ended."""
+    with Village(tmp_path, DESCENT, graph=confide.Graph.star(5), timeout=20.0) as village:
+        others = [name for name in NAMES if name != ROOT]
+        village.start(*others)
+        arguments = (village.arguments(ROOT), str(tmp_path / f"{ROOT}.log"), OTHER, 2)
+        village.jobs[ROOT] = nursery.CONTEXT.Process(target=run_liar, args=arguments, daemon=True)
+        village.jobs[ROOT].start()
+        assert village.join(*others) == dict.fromkeys(others, Code.MISBEHAVIOUR), village.log(OTHER)
+        for name in others:
+            status = village.status(name)
+            assert "did not sign our keys and totals" in status["reason"]
+            assert list((village.run_folder(name) / "evidence").glob("*.json"))
+            assert not (village.run_folder(name) / "run-key").exists()
+        village.start(OTHER)
+        assert village.join(OTHER) == {OTHER: Code.MISBEHAVIOUR}
+        assert "begin another run" in village.log(OTHER)

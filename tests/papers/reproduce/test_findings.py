@@ -1,0 +1,105 @@
+"""Findings and their verdicts, and how results are selected and kept."""
+
+import numpy as np
+import pytest
+
+from confide.papers.reproduce import Finding, Results, Trials, number, shape
+from confide.papers.reproduce.results import load, save
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict", "difference"),
+    [(1.1, "matches", "+10"), (0.92, "matches", "-8.0 %"), (1.11, "differs", "+11 %"), (0.5, "differs", "-50 %"),
+     (np.nan, "differs", "not a number"), (np.inf, "differs", "not a number")],
+)  # fmt: skip
+def test_a_number_matches_within_its_relative_distance(measured, verdict, difference):
+    finding = number("x", 1.0, measured, within=0.1000001)
+    assert finding.verdict == verdict and finding.difference.startswith(difference)
+
+
+def test_negative_and_zero_published_values():
+    assert number("x", -2.0, -2.1, within=0.06).verdict == "matches"
+    assert number("x", -2.0, 2.0, within=0.06).verdict == "differs"
+    assert number("accuracy", 0.0, 2.9, absolute=3.0, unit=" %").verdict == "matches"
+    assert number("accuracy", 75.0, 71.9, absolute=3.0, unit=" %").difference == "-3.1 % (±3 %)"
+    with pytest.raises(ValueError, match="0 was published"):
+        number("x", 0.0, 1.0, within=0.1)
+    with pytest.raises(ValueError, match="either within=, a fraction, or absolute="):
+        number("x", 1.0, 1.0)
+    with pytest.raises(ValueError, match="either within=, a fraction, or absolute="):
+        number("x", 1.0, 1.0, 0.1, absolute=1.0)
+
+
+def test_shapes_and_causes():
+    assert shape("a < b", "yes", 0.123456, True).verdict == "matches in shape"
+    assert shape("a < b", "yes", 0.123456, True).measured == "0.1235"
+    bare, explained = shape("a < b", "yes", "no", np.bool_(False)), shape("a < b", "yes", "no", False, why="erratum 3")
+    assert bare.unexplained and not explained.unexplained and explained.to_json()["why"] == "erratum 3"
+    assert shape("a < b", "yes", "no", False, why="  ").unexplained
+    assert shape("a < b", "yes", "yes", True, why="in case").to_json()["why"] == ""  # only where it differs
+    with pytest.raises(ValueError, match="verdict 'roughly'"):
+        Finding("x", "1", "1", "", "roughly")
+
+
+@pytest.mark.parametrize("given", [(0, 5, 1), (5, 5, 0), (5, 5, 6), (5, -1, -1)])
+def test_trials_are_checked(given):
+    with pytest.raises(ValueError, match="quick ≤ full"):
+        Trials(*given)
+    assert Trials(None, 5, 5).published is None
+
+
+def pairs():
+    return [({"m": m, "seeds": [a, a + 2]}, {"e": np.full((2, 3), a), "n": a}) for m in "xy" for a in (0, 2)]
+
+
+def test_results_select_and_stack_in_order():
+    results = Results(pairs(), 4)
+    assert len(results) == 4 and results.trials == 4 and [t["m"] for t, _ in results] == list("xxyy")
+    assert results.stack("e", m="y")[:, 0].tolist() == [0, 0, 2, 2] and results.stack("n", m="x").tolist() == [0, 2]
+    assert results.one(m="x", seeds=(2, 4))["n"] == 2  # a tuple is what JSON makes of it
+    assert len(results[1:3]) == 2
+    with pytest.raises(ValueError, match=r"no task with m='z'; there are m in \"x\", \"y\""):
+        results.where(m="z")
+    with pytest.raises(ValueError, match="2 tasks"):
+        results.one(m="x")
+
+
+def test_a_value_comes_back_as_it_was(tmp_path):
+    value = {"a": np.arange(6, dtype=np.int16).reshape(2, 3), "t": "array:a0", "n": None, "x": float("inf"), "k": True,
+             "deep": {"list": [1, "text:", np.array(["u", "vw"])], "f": np.float32(0.5)},
+             "e": np.zeros((0, 2))}  # fmt: skip
+    save(tmp_path / "sub" / "v.npz", value, 1.5)
+    again, seconds = load(tmp_path / "sub" / "v.npz")
+    assert seconds == 1.5 and list(again) == list(value) and again["a"].dtype == np.int16
+    for name in ("a", "e"):
+        assert np.array_equal(again[name], value[name]) and again[name].shape == value[name].shape
+    assert {k: again[k] for k in "tnxk"} == {k: value[k] for k in "tnxk"}
+    assert again["deep"]["list"][:2] == [1, "text:"] and again["deep"]["list"][2].tolist() == ["u", "vw"]
+    assert again["deep"]["f"] == 0.5
+
+
+@pytest.mark.parametrize("value", [{"a": object()}, {"a": np.array([object()])}, {"a": {1: 2}}, {"a": {1, 2}}])
+def test_what_would_need_pickle_is_refused(value, tmp_path):
+    with pytest.raises(ValueError, match="measure returned"):
+        save(tmp_path / "v.npz", value, 0.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_our_own_checks_are_counted_apart_and_causes_told_once():
+    from confide.papers.reproduce import own
+    from confide.papers.reproduce.page import causes, contents, page
+
+    found = [
+        shape("a claim", "yes", "no", False, why="because"), shape("another", "yes", "no", False, why="because"),
+        shape("a third", "yes", "yes", True), own("ours", "0.1", True), own("ours too", "9", False, why="so"),
+    ]  # fmt: skip
+    document = {"paper": "p", "name": "n", "title": "t", "text": "", "trials": {"measured": 1, "published": None},
+                "seconds": 1.0, "unexplained": 0, "findings": [f.to_json() for f in found],
+                "current": True,
+                "judged": {"measured": {"commit": "abc"}, "criteria_before_the_run": True}}  # fmt: skip
+    assert causes([document]) == {"because": "cause A"}
+    text = page([document])
+    assert "**3 claims of the papers**: 0 match within the stated distance, 1 match in shape, 2 differ" in text
+    assert "**2 checks of our own**, of what no paper says: 1 hold, 1 do not" in text
+    assert text.count("because") == 1 and "committed before the run that it judges at commit abc" in text
+    assert "| 0 | 1 | 2 | 1 of 2 |" in contents([document])

@@ -1,0 +1,35 @@
+"""One grammar of errors: what was given, then what is allowed, then what to do."""
+
+import ast
+import re
+from pathlib import Path
+
+import confide
+
+FAMILY = {"ConfideError", "WrongType", "Diverged", "MissingExtra"}
+GIVEN_LAST = re.compile(r"(, |: )got\b|, given (?!by)|, but (is|was) ")
+
+
+def messages(file: Path):
+    """(line, text) of each message that a file raises; what is filled in stands as {}."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        call = node.exc if isinstance(node, ast.Raise) else None
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in FAMILY and call.args:
+            parts = ast.walk(call.args[0]) if not isinstance(call.args[0], ast.JoinedStr) else call.args[0].values
+            words = [part.value if isinstance(part, ast.Constant) else "{}" for part in parts]
+            yield node.lineno, "".join(str(word) for word in words)
+
+
+def test_what_was_given_comes_first():
+    home = Path(confide.__file__).parent
+    found = [(file, line, text) for file in sorted(home.rglob("*.py")) for line, text in messages(file)]
+    assert len(found) > 400
+    turned = [f"{file.relative_to(home)}:{line}: {text}" for file, line, text in found if GIVEN_LAST.search(text)]
+    assert not turned, "\n".join(turned)
+
+
+def test_the_rule_sees_a_message_that_is_turned_around():
+    for text in ("a network needs 2 parties, got {}", "must be csr, given {}: use csr", "needs a graph: got None"):
+        assert GIVEN_LAST.search(text)
+    for text in ("epsilon={}: must be above 0", "{}: given twice; give each once", "the algorithm given has its own"):
+        assert not GIVEN_LAST.search(text)

@@ -1,0 +1,213 @@
+"""The wheel works without the checkout: installed alone, with everything, and with each extra by itself.
+
+Core and `all` are really installed. For single extras the imports of all others are blocked. Each command then works,
+or says in one line which extra it needs; what is in the checkout only says that.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+needs_checkout = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="wheels are built from the checkout")
+pytestmark = needs_checkout
+EXTRAS = {  # what each brings of what we import
+    "plot": {"matplotlib"},
+    "accounting": {"dp_accounting"},
+    "secure": {"cryptography"},
+    "opendp": {"opendp"},
+    "sklearn": {"sklearn", "joblib", "threadpoolctl", "cryptography"},
+    "parquet": {"pyarrow"},
+    "node": {"cryptography"},
+    "metrics": {"prometheus_client"},
+    "reproduce": {"matplotlib", "dp_accounting", "joblib", "sklearn", "threadpoolctl"},
+}
+EVERY = set().union(*EXTRAS.values())
+REFUSED = {  # what is in the checkout only, and what would run for ever
+    "reproduce": "the experiments are not installed",
+    "bench": "benchmarks/run.py",
+    "relay": "nosuch.toml",
+}
+COMMANDS = {
+    "algorithms": "algorithms --json",
+    "schema": "schema check data.csv --schema schema.toml",
+    "fit": "fit data.csv --schema schema.toml --epsilon 5 --rounds 3 --out new.json",
+    "fit, Parquet": "fit data.parquet --schema schema.toml --epsilon 5 --rounds 3 --out other.json",
+    "fit, seeded": "fit data.csv --schema schema.toml --epsilon 5 --rounds 3 --seed 1 --out seeded.json",
+    "predict": "predict model.json data.csv --json",
+    "plan": "plan --parties 2 --rows 200 --features 2 --epsilon 1 --seeds 1 --rounds 3",
+    "plan, picture": "plan --parties 2 --rows 200 --features 2 --epsilon 1 --seeds 1 --rounds 3 --plot plan.png",
+    "account": "account --ledger ledger.sqlite",
+    "audit": "audit CDPADMM --epsilon 4 --rounds 2 --repetitions 100 --output audit",
+    "randomize": "randomize --task flu --person 17 --epsilon 1 --label=-1 --book book.db",
+    "report": "report run.npz --output report.html",
+    "sweep": "sweep study.py --out sweep --jobs 1 --json",
+    "reproduce": "reproduce",
+    "bench": "bench",
+    "compile": "compile",
+    "relay": "relay --federation nosuch.toml --home a",
+    "node": "node init --name ash --listen 127.0.0.1:7001 --home ash",
+    "federation": "federation new --party card-a.toml=40 --party card-b.toml=50 --features 2 --epsilon 1 --graph path",
+    "demo": "demo --seeds 1 --output demo",
+}
+SCHEMA = """[label]
+name = "ill"
+kind = "binary"
+values = ["no", "yes"]
+[group]
+name = "site"
+values = ["north", "south"]
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+"""
+STUDY = """import numpy as np, confide
+X = np.random.default_rng(0).normal(size=(40, 2))
+shards = confide.Shards.split(X, np.where(X[:, 0] > 0, 1.0, -1.0), 2)
+problems = {"two": confide.Problem(shards, confide.losses.Logistic(), confide.penalties.L2(0.1))}
+methods = {"CDP": confide.algorithms.CDPADMM(rounds=2, clip=1.0, noise=0.1)}
+graphs = {"path": confide.Graph.path(2)}
+"""
+BLOCK = """import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """What the commands read, made by the environment of the tests, which has every extra."""
+    folder = tmp_path_factory.mktemp("files")
+    rows = [f"{20 + k % 60},{'north' if k % 2 else 'south'},{'yes' if k % 60 > 25 else 'no'}" for k in range(200)]
+    (folder / "data.csv").write_text("\n".join(["age,site,ill", *rows]) + "\n")
+    (folder / "schema.toml").write_text(SCHEMA)
+    (folder / "study.py").write_text(STUDY)
+    import pyarrow.csv as csv
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(csv.read_csv(folder / "data.csv"), folder / "data.parquet")
+    here = [sys.executable, "-c", "from confide.cli import main; main()"]
+    ledger = ["--ledger", "ledger.sqlite", "--population", "p", "--budget", "9"]
+    fit = ["fit", "data.csv", "--schema", "schema.toml", "--epsilon", "5", "--rounds", "3", "--out", "model.json"]
+    for words in ([*fit, "--run", "run.npz", *ledger],
+                  ["node", "init", "--name", "birch", "--listen", "127.0.0.1:7002", "--home", "a"],
+                  ["node", "init", "--name", "cedar", "--listen", "127.0.0.1:7003", "--home", "b"]):  # fmt: skip
+        done = subprocess.run([*here, *words], cwd=folder, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+    for one in ("a", "b"):
+        shutil.copy(folder / one / "card.toml", folder / f"card-{one}.toml")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from a copy, so that the checkout stays as it is."""
+    copy = tmp_path_factory.mktemp("source")
+    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    words = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "-w",
+        "dist",
+        ".",
+    ]
+    done = subprocess.run(words, cwd=copy, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    (built,) = (copy / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel, tmp_path_factory):
+    """The wheel's files, as a folder to import from."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
+
+
+def check(start, files, folder, absent, environment=None):
+    """Every command, in a folder of its own far from the checkout; those that name an extra they need."""
+    shutil.copytree(files, folder)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CONFIDE_", "PYTHON")) or k == "CONFIDE_CACHE"}
+    missing = {}
+    for name, words in COMMANDS.items():
+        done = subprocess.run([*start, *words.split()], cwd=folder, capture_output=True, text=True, timeout=600,
+                              env={**kept, "COLUMNS": "80", **(environment or {})})  # fmt: skip
+        said = f"{name}: {done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr, said
+        lines = done.stderr.strip().splitlines()
+        found = re.search(r"pip install '?confide\[([\w,]+)\]", done.stderr)
+        if found:
+            extra = found[1].split(",")[0]
+            assert done.returncode == 2 and lines[-1].startswith("confide: ") and extra in EXTRAS, said
+            assert EXTRAS[extra] & absent, f"{extra} is installed, but {said}"
+            missing[name] = extra
+        elif name in REFUSED:
+            assert done.returncode == 2 and len(lines) == 1 and REFUSED[name] in lines[0], said
+        else:
+            assert done.returncode == 0, said
+    return missing
+
+
+@pytest.mark.parametrize("extra", ["", "[all]"])
+def test_installed_for_real(extra, wheel, files, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "venv"], cwd=tmp_path, check=True, timeout=600)
+    pip = [
+        tmp_path / "venv/bin/pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-c",
+        ROOT / "constraints.txt",
+    ]
+    alone = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run([*pip, f"{wheel}{extra}"], capture_output=True, text=True, timeout=1500, env=alone)
+    assert done.returncode == 0, done.stderr
+    missing = check([tmp_path / "venv/bin/confide"], files, tmp_path / "here", set() if extra else EVERY)
+    if extra:
+        assert missing == {}
+    else:
+        assert {"node", "fit, Parquet", "plan, picture"} <= missing.keys()
+        assert not missing.keys() & {"algorithms", "schema", "predict", "account", "report", "randomize"}
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_by_itself(extra, unpacked, files, tmp_path):
+    blocked = EVERY - EXTRAS[extra]
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook" / "sitecustomize.py").write_text(BLOCK.format(blocked=blocked))
+    path = f"{tmp_path / 'hook'}{os.pathsep}{unpacked}"
+    start = [sys.executable, "-c", "from confide.cli import main; main()"]
+    missing = check(start, files, tmp_path / "here", blocked, {"PYTHONPATH": path})
+    assert extra not in missing.values()  # whatever needs this one has it
+
+
+def test_the_extras_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(EXTRAS) == project.keys() - {"all", "docs", "test", "check"}
+    assert set(re.findall(r"\w+", project["all"][0].partition("[")[2])) == set(EXTRAS)
+
+
+def test_every_command_is_run():
+    from confide.cli import app
+
+    names = {c.callback.__name__ for c in app.registered_commands} | {g.name for g in app.registered_groups}
+    assert {words.split()[0] for words in COMMANDS.values()} == names
