@@ -28,6 +28,7 @@ from confide.planning.rows import Source
 from confide.problem import linear
 from confide.problem.checks import finite, whole
 from confide.problem.problem import Problem
+from confide.runs.evaluation import pinball, same_answer
 
 Watch = Callable[[int, int], None]  # (fits done, of how many)
 PRIVATE_ROWS = "NOT FOR RELEASE: computed from private rows without noise"
@@ -143,7 +144,8 @@ def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOp
         tables["free"].append(scale(without_noise(fits[-1], None, test.X)))
         tick()
         tables["alone"].append([scale(without_noise(fits[-1], k, test.X))[k] for k in each(K, tick)])
-        tables["constant"].append(scale(np.full(len(test.y), commonest(settings, rows))))
+        constant = same_answer(rows.y, settings.model in CLASSIFIERS, asked_level(settings))
+        tables["constant"].append(scale(np.full(len(test.y), constant)))
         seconds.append([fit.seconds for fit in fits])
     held = test.sizes / len(test.y)
     arrays = {name: np.array(table, float) for name, table in tables.items()}
@@ -179,30 +181,26 @@ def metric(settings: FitOptions) -> str:
 
 def scorer(settings: FitOptions, test: PooledRows) -> Callable[[Any], Array]:
     """Score of predictions for the test rows, by party, such that the parties' average is that of all rows."""
-    y, level = test.y, 0.5 if settings.quantile is None else settings.quantile
+    y, level = test.y, asked_level(settings)
 
     def loss(predicted: Any) -> NDArray[Any]:
-        error = y - predicted
-        return np.maximum(level * error, (level - 1) * error) if settings.model == "quantile" else error**2
+        return (y - predicted) ** 2 if level is None else pinball(y - predicted, level)
 
     def score(predicted: Any) -> Array:
         if settings.model in CLASSIFIERS:
             good = np.asarray(predicted == y, float)
         else:  # 1 minus the loss, over the loss of the best constant
-            best = np.quantile(y, level) if settings.model == "quantile" else y.mean()
-            good = 1 - loss(predicted) / loss(np.full(len(y), best)).mean()
+            good = 1 - loss(predicted) / loss(np.full(len(y), same_answer(y, False, level))).mean()
         return np.bincount(test.party, good, minlength=len(test.names)) / test.sizes
 
     return score
 
 
-def commonest(settings: FitOptions, rows: PooledRows) -> float:
-    """The best answer that is the same for everyone."""
-    if settings.model in CLASSIFIERS:
-        values, counts = np.unique(rows.y, return_counts=True)
-        return float(values[counts.argmax()])
-    level = 0.5 if settings.quantile is None else settings.quantile
-    return float(np.quantile(rows.y, level) if settings.model == "quantile" else rows.y.mean())
+def asked_level(settings: FitOptions) -> float | None:
+    """Of a quantile, by default the median; None where no quantile is asked for."""
+    if settings.model != "quantile":
+        return None
+    return 0.5 if settings.quantile is None else settings.quantile
 
 
 # --- the others to compare with ---------------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from scipy.stats import rankdata
 
+from confide.problem import linear
+from confide.runs.evaluation import pinball, same_answer
+
 Array = NDArray[np.float64]
 NORMAL = 1.959963984540054  # 97.5 % quantile of a standard normal
 DRAWS, SEED = 500, 29  # of a bootstrap; its seed may be known, as everything here is public
@@ -108,8 +111,7 @@ def of_classes(z: Array, truth: Any) -> Scores:
     """Of margins (rows, outputs) and class numbers (rows,): accuracy, and AUC (of several classes the mean over them,
     each against the rest)."""
     wide = z.shape[1] > 1
-    answer = z.argmax(axis=1) if wide else (z[:, 0] > 0).astype(int)
-    out = {"accuracy": proportion(float(np.sum(answer == truth)), len(truth))}
+    out = {"accuracy": proportion(float(np.sum(linear.answers(z) == truth)), len(truth))}
     each = [auc(z[:, c], truth == c) for c in range(z.shape[1])] if wide else [auc(z[:, 0], truth == 1)]
     known = [one for one in each if one is not None]
     if known:
@@ -121,13 +123,11 @@ def of_numbers(predicted: Array, truth: Array, level: float | None) -> Scores:
     """R², root mean squared and mean absolute error; of a quantile coverage, and D² of its loss."""
     rng = np.random.default_rng(SEED)
     error = truth - predicted
+    rest = truth - same_answer(truth, False, level)
     if level is None:
-        best = np.square(truth - truth.mean())
-        loss, names = np.square(error), ["R²", "root mean squared error", "mean absolute error"]
+        loss, best, names = error**2, rest**2, ["R²", "root mean squared error", "mean absolute error"]
     else:
-        loss = np.maximum(level * error, (level - 1) * error)
-        rest = truth - np.quantile(truth, level)
-        best, names = np.maximum(level * rest, (level - 1) * rest), ["D²"]
+        loss, best, names = pinball(error, level), pinball(rest, level), ["D²"]
     columns = np.column_stack([loss, best, np.abs(error)])
     drawn = np.array([columns[rng.integers(len(truth), size=len(truth))].mean(axis=0) for _ in range(DRAWS)])
 
@@ -163,7 +163,7 @@ def calibration(z: Array, truth: Any) -> Array:
         p, hit = expit(z[:, 0]), truth == 1
     else:
         p = softmax(z, axis=1).max(axis=1)
-        hit = z.argmax(axis=1) == truth
+        hit = linear.answers(z) == truth
     count = min(BINS, max(1, len(p) // 20))
     parts = np.array_split(np.argsort(p, kind="stable"), count)
     return np.array([[p[rows].mean(), np.mean(hit[rows]), len(rows)] for rows in parts if len(rows)])

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError
-from confide.problem import linear
 from confide.problem.losses import Logistic, Loss, Multinomial, Quantile, Squared
 from confide.problem.penalties import L2
 from confide.problem.problem import Problem
 from confide.problem.shards import Shards
 from confide.report import scores
 from confide.report.scores import PartyScores, Quality, Scores
-from confide.runs.evaluation import label_text
+from confide.runs.evaluation import label_text, same_answer
 from confide.runs.run import Run
 from confide.runs.setting import Setting
 from confide.schema.reader import read
@@ -130,9 +129,9 @@ def quality(run: Run, test: TestSet, own: dict[str, Array] | None = None) -> Qua
     setting = run.setting
     assert setting is not None
     truth = _truth(test.y, setting)
-    found = [_margins(test.X, model, setting) for model in run.model]
+    found = [setting.margins(test.X, model) for model in run.model]
     same = _same(truth, setting)
-    alone = {} if own is None else {name: _margins(test.X, model, setting) for name, model in own.items()}
+    alone = {} if own is None else {name: setting.margins(test.X, model) for name, model in own.items()}
     everything = np.ones(len(truth), bool)
 
     def score(zs: list[Array], rows: Any) -> Scores:
@@ -183,20 +182,14 @@ def _truth(y: Any, setting: Setting) -> Any:
     return np.array([index[label_text(one)] for one in np.asarray(y).ravel().tolist()], int)
 
 
-def _margins(X: Any, model: Array, setting: Setting) -> Array:
-    return linear.margins(
-        linear.clipped(np.asarray(X, float), setting.row_norm), *linear.split(model, setting.outputs, setting.intercept)
-    )
-
-
 def _same(truth: Any, setting: Setting) -> Array:
     """Margins of the best answer that is the same for everyone: (n, outputs)."""
+    best = same_answer(truth, setting.labels != "real", setting.level)
     if setting.labels == "real":
-        return np.full((len(truth), 1), truth.mean() if setting.level is None else np.quantile(truth, setting.level))
-    common = int(np.bincount(truth, minlength=len(setting.classes)).argmax())
+        return np.full((len(truth), 1), best)
     if setting.outputs == 1:
-        return np.full((len(truth), 1), 1.0 if common == 1 else -1.0)
-    return np.tile(np.eye(setting.outputs)[common], (len(truth), 1))
+        return np.full((len(truth), 1), 1.0 if best == 1 else -1.0)
+    return np.tile(np.eye(setting.outputs)[int(best)], (len(truth), 1))
 
 
 def _scores(z: Array, truth: Any, setting: Setting) -> Scores:

@@ -76,6 +76,20 @@ def calibration(truth: Any, predicted: Array, level: float, source: str) -> Eval
     return Evaluation("calibration", source, len(y), covered, level=level, groups=np.mean(parts, axis=0))
 
 
+def same_answer(targets: Any, classes: bool, level: float | None = None) -> float:
+    """The best answer that is the same for everyone: the commonest class, of equals the first; a quantile; the mean."""
+    y = np.asarray(targets, float)
+    if classes:
+        values, counts = np.unique(y, return_counts=True)
+        return float(values[counts.argmax()])
+    return float(y.mean() if level is None else np.quantile(y, level))
+
+
+def pinball(residuals: Array, level: float) -> Array:
+    """What each residual y - ŷ of a quantile costs."""
+    return np.maximum(level * residuals, (level - 1) * residuals)
+
+
 def errors(truth: Any, predicted: Array, source: str) -> Evaluation:
     """Of a regression that predicts a mean or a median."""
     y, said = _numbers(truth, predicted)

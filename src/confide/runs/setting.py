@@ -69,8 +69,8 @@ class Setting:
         """Coefficients of the model."""
         return self.outputs * (len(self.features) + self.intercept)
 
-    def predict(self, X: Any, models: Array) -> Array:
-        """Margin, sign or class of each row of X under each model (models, width): (models, rows)."""
+    def margins(self, X: Any, models: Array) -> Array:
+        """Of rows X, clipped as those learned from were, under models (…, width): (…, rows, outputs)."""
         X = np.asarray(X, float)
         if X.ndim != 2 or X.shape[1] != len(self.features):
             raise ConfideError(f"test rows of shape {X.shape}: must be (rows, {len(self.features)}), as many features")
@@ -78,8 +78,11 @@ class Setting:
             raise ConfideError("test rows hold a value that is not a finite number")
         if models.shape[-1] != self.width:
             raise ConfideError(f"a model of {models.shape[-1]} coefficients: this problem has {self.width}")
-        z = linear.margins(linear.clipped(X, self.row_norm), *linear.split(models, self.outputs, self.intercept))
-        return linear.predicted(z, self.labels)
+        return linear.margins(linear.clipped(X, self.row_norm), *linear.split(models, self.outputs, self.intercept))
+
+    def predict(self, X: Any, models: Array) -> Array:
+        """Margin, sign or class of each row of X under each model (models, width): (models, rows)."""
+        return linear.predicted(self.margins(X, models), self.labels)
 
 
 def classes(labels: str, outputs: int) -> tuple[str, ...]:
