@@ -159,9 +159,9 @@ def main() -> None:
         print(json.dumps(result, indent=2))
         return
     for name, words in (
-        ("opening_seconds", "s to open the federation's file"), ("alone_mb", "MB a node, for itself"),
+        ("opening_seconds", "s to open the federation's file"), ("alone_mb", "MB per node, for itself"),
         ("shared_mb", "MB a node, with its share of the rest"), ("idle_percent", "% of a core a node, waiting"),
-        ("seconds_per_round", "s a round, on this machine"), ("journal_mb", "MB of journal a node"),
+        ("seconds_per_round", "s per round, on this machine"), ("journal_mb", "MB of journal per node"),
     ):  # fmt: skip
         print(f"{result[name]:10.3g}  {words}")
 

@@ -1,4 +1,4 @@
-"""Rounds a second of real nodes with mutual TLS: on a ring beside a bare TLS ping of the same size, and private sums.
+"""Rounds per second of real nodes with mutual TLS: on a ring beside a bare TLS ping of the same size, and private sums.
 
     python benchmarks/node.py            a table
     python benchmarks/node.py --json     the same as JSON
@@ -94,7 +94,7 @@ def ping_process(k: int, folder: str, size: int, rounds: int, ready: Any, out: A
 
 
 def ping(size: int, rounds: int) -> float:
-    """Rounds a second of the slowest of five."""
+    """Rounds per second of the slowest of five."""
     with tempfile.TemporaryDirectory() as folder:
         village(Path(folder))
         ready, out = CONTEXT.Barrier(5), CONTEXT.Queue()
@@ -123,7 +123,7 @@ COMPLETE = [(i, j) for i in range(5) for j in range(i)]
 
 
 def nodes(size: int, rounds: int, method: dict[str, Any] | None = None, links: list[tuple[int, int]] = RING) -> float:
-    """Rounds a second of a whole run but its first tenth."""
+    """Rounds per second of a whole run but its first tenth."""
     method = method or PEERS
     summed = method["name"] == SUMS["name"]
     with tempfile.TemporaryDirectory() as folder:
@@ -183,7 +183,7 @@ def benchmark(size: int, rounds: int, repeats: int = 2) -> dict[str, object]:
         "benchmark": f"ring of five nodes, mutual TLS, {size:,} doubles", "rounds_per_second": mine,
         "seconds": 1 / mine, "reference": "bare TLS ping", "reference_rounds_per_second": reference,
         "reference_seconds": 1 / reference, "ratio": mine / reference, "want": "at least half of the ping",
-        "met": mine >= 0.5 * reference, "note": f"not in it: {secure_noise(size):.1f} ms a round for secure noise",
+        "met": mine >= 0.5 * reference, "note": f"not in it: {secure_noise(size):.1f} ms per round for secure noise",
     }  # fmt: skip
 
 

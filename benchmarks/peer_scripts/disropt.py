@@ -1,4 +1,4 @@
-"""disropt's gradient tracking on the ridge problem, one MPI process an agent: `confide bench --peers`.
+"""disropt's gradient tracking on the ridge problem, one MPI process per agent: `confide bench --peers`.
 
 mpiexec -n 20 python disropt.py FOLDER
 """

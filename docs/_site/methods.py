@@ -167,7 +167,7 @@ def overview() -> str:
     left_out = set(kinds()) - {name for names in FAMILIES.values() for name in names}
     groups = {**FAMILIES, **({"Others": tuple(sorted(left_out))} if left_out else {})}
     parts = [
-        "# Methods\n\nOne page a method, made from the docstring of its file: what it does, where it was published, "
+        "# Methods\n\nOne page per method, made from the docstring of its file: what it does, where it was published, "
         "its lines, its symbols, where it differs from the paper and why, and its privacy. The label is that of its "
         "usual private setting on rows clipped to a public norm; the page says how to ask for it. What labels mean is "
         "in [the privacy model](../privacy.md).\n"

@@ -32,7 +32,7 @@ def slopes(block, beta):
 
 
 def clipped_gradient(block, beta, clip):
-    """Each row's gradient shortened to `clip` whatever doubles it holds; one that is no number counts as 0."""
+    """Each row's gradient clipped to `clip` whatever doubles it holds; one that is no number counts as 0."""
     X, _ = rows(block)
     s = slopes(block, beta)[:, :, None]
     top = np.maximum(np.abs(X).max(axis=1, keepdims=True), 5e-324)

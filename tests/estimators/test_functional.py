@@ -118,7 +118,7 @@ def test_predict_reads_curves_as_fit_did(basis, monkeypatch):
     model.fit(X, y, groups=np.repeat([0, 1], 200))
     assert np.allclose(seen[-1].X, model._rows(X) * model._scale, atol=1e-9)
     length = np.linalg.norm(X, axis=1) / np.sqrt(len(GRID) - 1)  # about that in L²
-    assert np.mean(length > 0.4) > 0.5  # so that shortening matters
+    assert np.mean(length > 0.4) > 0.5  # so that clipping matters
 
 
 def test_known_eigenfunctions():

@@ -30,7 +30,7 @@ def points(problem, seeds=3, seed=1):
 
 
 def loop(problem, beta, clip):
-    """Row by row: weigh the gradient, shorten it, add it."""
+    """Row by row: weigh the gradient, clip it, add it."""
     s, m = problem.shards, problem.loss.outputs
     A, w = oracles.design(s, problem.intercept), s.columns.get("weight", np.ones(len(s))) * s.columns.get("share", 1.0)
     eps = oracles.epsilons(problem.loss, s)

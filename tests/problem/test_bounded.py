@@ -44,7 +44,7 @@ def test_a_point_near_overflow_gives_a_bounded_answer(loss, form):
         assert within(square(one.difference(beta, -beta, 1e-3, 1.0)), 1, rounding(1, 3))
 
 
-# --- norms and rows shortened to them -------------------------------------------------------------------------------
+# --- norms and rows clipped to them -------------------------------------------------------------------------------
 
 
 def check_norms(X, form, intercept):
@@ -74,7 +74,7 @@ def test_norms_of_any_row(entries, form, intercept):
     check_norms(np.reshape(entries, (2, 3)), form, intercept)
 
 
-def check_shortened(X, form, norm):
+def check_clipped(X, form, norm):
     clipped = shards(X, np.ones(len(X)), form=form).clip_rows(norm)
     for old, new in zip(values(rows(X, form)), values(clipped.X), strict=True):
         assert square(new) <= Fraction(norm) ** 2  # not a rounding above it
@@ -89,13 +89,13 @@ def test_clip_rows_leaves_no_row_above_the_norm(form, norm):
     pairs = [(a, b, 0.7 * a) for a, b in itertools.product([*SIZES, 1e-320, 1e-38, 3e38], repeat=2)]
     angles = np.random.default_rng(0).normal(size=(200, 3))
     unit = angles / np.linalg.norm(angles, axis=1)[:, None]  # as close to the norm as rounding leaves them
-    check_shortened(np.concatenate([pairs, min(norm, 1e300) * unit, unit]), form, norm)
+    check_clipped(np.concatenate([pairs, min(norm, 1e300) * unit, unit]), form, norm)
 
 
 @many
 @given(st.lists(doubles, min_size=6, max_size=6), st.sampled_from(list(FORMS)), doubles.map(abs).filter(bool))
 def test_clip_rows_of_any_row(entries, form, norm):
-    check_shortened(np.reshape(entries, (2, 3)), form, norm)
+    check_clipped(np.reshape(entries, (2, 3)), form, norm)
 
 
 def test_sparse_entries_at_one_place_are_added_before_anything_is_bounded():

@@ -81,7 +81,7 @@ def test_numbers_come_back_in_the_labels_unit() -> None:
         model.probabilities(X)
 
 
-def test_long_rows_are_shortened_as_those_learned_from() -> None:
+def test_long_rows_are_clipped_as_those_learned_from() -> None:
     model, X = made(row_norm=0.5), sample()
     short = X * np.minimum(1, 0.5 / np.linalg.norm(X, axis=1))[:, None]
     np.testing.assert_allclose(model.margins(X), short @ [[1.5], [-0.5], [0.25]] + 0.1, rtol=1e-12)

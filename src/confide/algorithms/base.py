@@ -153,7 +153,7 @@ class Algorithm(metaclass=FormerNames):
         return np.asarray(state.primal)
 
     def message_bound(self, public: Public) -> float:
-        """Radius of the public ball: a sender shortens its message to it, a receiver refuses what lies outside.
+        """Radius of the public ball: a sender clips its message to it, a receiver refuses what lies outside.
 
         So what neighbours can make an agent compute with is bounded, whatever they send. `ball` sets it; by default it
         is ten times the longest way that rows and noise can move a model in all rounds, and none where that is

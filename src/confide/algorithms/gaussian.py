@@ -119,7 +119,7 @@ class GaussianRelease(Algorithm):
 class GaussianMethod(GaussianRelease):
     """A method that asks the engine's questions: the engine answers with noise, all the rest is public arithmetic.
 
-    `noise` is the standard deviation of the noise on the first answer. Each row's gradient is shortened to norm `clip`:
+    `noise` is the standard deviation of the noise on the first answer. Each row's gradient is clipped to norm `clip`:
     for a linear model that acts on the scalar slope, so the result is the gradient of a convex (Huberised) loss.
     Without `clip` the bound is the loss's own slope bound times the row norm that `Shards.clip_rows` enforced.
 
@@ -222,7 +222,7 @@ class Ask:
             return answer
         held = within(answer, self._question.largest(self._public))
         if held is not answer and not np.array_equal(held, answer):
-            OWNER.warning("an answer exceeded its bound and was shortened before its noise: please report this")
+            OWNER.warning("an answer exceeded its bound and was clipped before its noise: please report this")
         return self._noise.gaussian(name, held, self._scale)
 
     def public_normal(self, name: str, width: int) -> Array:

@@ -4,7 +4,7 @@ Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss: optimal bounds for privacy-pr
 STOC 2014, whose curator is replaced by a masked sum. A phase before learning: its eigenvectors are a basis that has
 been paid for.
 
-    1  every party k: send A_k + E, A_k = s_k Σ x xᵀ over its rows, shortened to norm C; E symmetric, E_ii ~ N(0, σ²),
+    1  every party k: send A_k + E, A_k = s_k Σ x xᵀ over its rows, clipped to norm C; E symmetric, E_ii ~ N(0, σ²),
        E_ij ~ N(0, σ²/2), σ = Δ/(μ√h)
     2  everybody: the estimate is the sum over Σ s_k M_k
 

@@ -3,7 +3,7 @@
 Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss: optimal bounds for privacy-preserving principal component analysis",
 STOC 2014. A phase before learning: its eigenvectors are a basis that has been paid for.
 
-    1  A_k ← mean over agent k's rows of x xᵀ, rows shortened to norm C
+    1  A_k ← mean over agent k's rows of x xᵀ, rows clipped to norm C
     2  send A_k + E, E symmetric, E_ii ~ N(0, s²), E_ij ~ N(0, s²/2)
     3  the estimate is the mean of what was sent
 

@@ -1,7 +1,7 @@
 """D-ZOA's inner loop, compiled: draws, values of the objective and steps of one agent and seed together.
 
 The same draws and, up to rounding, the same numbers as `zeroth.two_point` step by step, which serves what this does
-not: sparse rows, several margins a row, concave penalties, and noise that is not simulated.
+not: sparse rows, several margins per row, concave penalties, and noise that is not simulated.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Adversary:
 
 
 def within(x: Array, most: float) -> Array:
-    """Each row of x (S, W) shortened to norm `most`, without over- or underflow on the way."""
+    """Each row of x (S, W) clipped to norm `most`, without over- or underflow on the way."""
     if most >= LARGEST:
         return x
     top = np.maximum(np.abs(x).max(axis=1, keepdims=True), 5e-324)

@@ -150,7 +150,7 @@ def worst_case(
     contrast   the neighbour: "opposite" turns the row round, so that the two gradients are opposite and each as long as
                the method's clipping lets it be; "blank" takes it away, which tells a row from noise that is drawn once
     target     y of the row, by default so far off that the steep side is never left
-    length     of the row, by default twice what the clipping shortens at the start, or 1, enforced, without clipping
+    length     of the row, by default twice what the clipping allows at the start, or 1, enforced, without clipping
     heard      what the neighbours send: numbers in turn, or an adversary, or its name
     """
     if contrast not in CONTRASTS:
@@ -198,7 +198,7 @@ def family(
     }  # fmt: skip
     for name, (features, target) in extremes.items():
         text = f"({features[0]:g}, {features[1]:g}, y={target:g}) among zeros, against {blank}"
-        with suppress(SameRows):  # where rows are shortened, and this one to nothing
+        with suppress(SameRows):  # where rows are clipped, and this one to nothing
             found.append(setting.canary(name, text, (features, target), rest, rest))
     # beyond what an adversary near 2^52 makes of the model, and steep there
     crowd_y = 1e30 if loss.labels == "real" else y

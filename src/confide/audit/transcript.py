@@ -20,7 +20,7 @@ from confide.privacy.noise import SimulatedNoise
 
 Array = NDArray[np.float64]
 PUBLISHED = "directions "  # draws whose name begins so are known to all (PrivateZeroth's); D-ZOA means to hide its own
-SHOWN = 1e70  # longer numbers are shortened to it, so that squares of squares are finite
+SHOWN = 1e70  # longer numbers are clipped to it, so that squares of squares are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def observe(
     """Run the target alone on data set `world` (0 or 1), once for each seed; `step` is called every round.
 
     Without `predict`, which costs two thirds of the time, predictions are zero. Messages stay in the method's public
-    ball: the target shortens its own to it, and what lies outside would not be heard.
+    ball: the target clips its own to it, and what lies outside would not be heard.
     """
     try:
         with np.errstate(all="ignore"):  # overflow is what some adversaries are after

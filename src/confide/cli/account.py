@@ -117,7 +117,7 @@ def page(book: Ledger, name: str) -> dict[str, Any]:
 
 
 def show(path: Path, chain: dict[str, Any], pages: list[dict[str, Any]]) -> None:
-    """At most 80 columns a line."""
+    """At most 80 columns per line."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -260,7 +260,7 @@ def by_word(book: Ledger, population: str, run: str, party: str, released: int) 
 
 
 def ending_lines(done: dict[str, Any]) -> list[str]:
-    """At most 80 columns a line."""
+    """At most 80 columns per line."""
     from textwrap import wrap
 
     back = ", ".join(f"ε={one['epsilon']:.4g} for each {one['unit']}" for one in done["given_back"]) or "nothing"

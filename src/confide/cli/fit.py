@@ -215,7 +215,7 @@ def trust(learned: Learned) -> str | None:
 
 
 def show(model: Model, learned: Learned, rows: PooledRows, out: Path, run: Path | None, notes: list[str]) -> None:
-    """At most 80 columns a line but for paths, which stay whole."""
+    """At most 80 columns per line but for paths, which stay whole."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table

@@ -153,7 +153,7 @@ def refuse(why: str, options: dict[str, Any]) -> None:
 
 
 def show(found: Forecast, wanted: Asked, latency: float, plot: Path | None) -> None:
-    """At most 80 columns a line but for paths, which stay whole."""
+    """At most 80 columns per line but for paths, which stay whole."""
     from rich.console import Console
     from rich.markup import escape
 

@@ -27,7 +27,7 @@ def reproduce(
     trials: Annotated[int | None, typer.Option(min=1, help="So many trials of each.")] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.")] = Path("reproductions"),
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data sets are; else CONFIDE_DATA.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one a core")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one per core")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster to run on.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what is already there.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Write figures as SVG, too.")] = False,

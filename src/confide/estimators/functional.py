@@ -26,7 +26,7 @@ MOMENT_SHARE = 0.2  # of μ², for the second moment
 SPLINES = 12  # at least so many express the curves whose second moment is released
 POINTS = 101  # of the common grid, where curves have none and none is given
 PENALTIES = ("l2", "l1", "elasticnet", "mcp", "scad")
-SURFACES = "surfaces, or several curves a row: one curve of one variable is allowed"
+SURFACES = "surfaces, or several curves per row: one curve of one variable is allowed"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -83,7 +83,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         return X
 
     def _linear(self, rows: Any) -> Array:
-        """The prediction of shortened rows."""
+        """The prediction of clipped rows."""
         return np.asarray(rows @ self.coef_ + self.intercept_)
 
     def _range(self) -> tuple[float, float]:

@@ -14,9 +14,9 @@ of H to the masks of all but one of H is a bijection, for any values of the othe
 connected graph on H would do; with masks along network links alone H may fall apart, and each part's sum is seen.)
 So they tell nothing but that sum. The F are pseudorandom: see docs/private-sum.md for what that costs.
 
-**One message a stream.** Were F to mask two messages, their difference would be bare. The attempt is on disk before its
-stream exists (`Claims`), and is claimed once: a party that crashed after claiming can't mask again in this attempt. It
-sends what its journal holds, byte for byte, or all members go on to the next attempt, which is charged again.
+**One message per stream.** Were F to mask two messages, their difference would be bare. The attempt is on disk before
+its stream exists (`Claims`), and is claimed once: a party that crashed after claiming can't mask again in this attempt.
+It sends what its journal holds, byte for byte, or all members go on to the next attempt, which is charged again.
 
 **The grid.** Values are rounded to steps of σ/2^m, σ the deviation of a party's noise, before noise of 2^m steps is
 drawn (`discrete_gaussian`): rounding moves the two values of a row by half a step each in every number, so that the
@@ -97,7 +97,7 @@ class Grid:
         return np.ldexp(steps.astype(float), -self.power) * self.scale
 
 
-# --- One message a stream -----------------------------------------------------------------------------------------
+# --- One message per stream ---------------------------------------------------------------------------------------
 
 
 class Claims(Protocol):

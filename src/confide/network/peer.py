@@ -27,7 +27,7 @@ from confide.network.identity import BY_RELAY, Card, Identity
 
 AHEAD = 2  # a neighbour is at most one round ahead of what we published, and asks for one more early
 HELD = 4  # connections of one neighbour at a time: one more takes the place of the oldest
-RATE, BURST = 2000.0, 4000.0  # messages of one neighbour a second, and at once
+RATE, BURST = 2000.0, 4000.0  # messages per second of one neighbour, and at once
 LONGEST_QUESTION = 256  # bytes
 REST, LONGEST_REST = 1.0, 3600.0  # seconds between looks for a way around the relay: doubled each time
 PING_SECONDS, PONG_SECONDS = 10.0, 5.0  # a silent link is asked for a sign of life, and has so long to give one

@@ -3,7 +3,7 @@
 Whoever runs it need not be trusted: inside each joined pair the two members speak TLS 1.3 with their own certificates
 (`dialling`). The relay can keep them apart and see who talks to whom, when, and how many bytes; nothing else. It serves
 holders of the certificates it was given, and joins two only if one federation has both. What a member can cost is
-bounded: so many connections, and bytes a second, beyond which it is read more slowly.
+bounded: so many connections, and bytes per second, beyond which it is read more slowly.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class Line(Channel):
 
 
 class Allowance:
-    """So many bytes a second of one member, two seconds' worth at once."""
+    """So many bytes per second of one member, two seconds' worth at once."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.left, self.at = rate, 2 * rate, time.monotonic()

@@ -39,7 +39,7 @@ def grids(method: SummedMethod, public: Public) -> list[Grid]:
 
 @dataclass(frozen=True, eq=False)
 class MaskedNoise(SecureNoise):
-    """Secure noise on the grid of each round; one answer a round, whose whole numbers are handed out once."""
+    """Secure noise on the grid of each round; one answer per round, whose whole numbers are handed out once."""
 
     grids: list[Grid] = field(default_factory=list)
     kept: dict[int, Whole] = field(default_factory=dict)

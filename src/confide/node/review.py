@@ -77,7 +77,7 @@ def _columns(f: Federation) -> Iterator[str]:
     model = f"{type(f.loss.base).__name__.lower()} loss, {type(f.penalty).__name__} penalty"
     if f.schema is None:
         yield f"A label from {f.features} plain numbers, by {model}. The file does not say what the numbers are."
-        yield f"Rows longer than {f.row_norm:g} are shortened to that." if f.row_norm is not None else ""
+        yield f"Rows longer than {f.row_norm:g} are clipped to that." if f.row_norm is not None else ""
         return
     yield f"{_label(f.schema)}, by {model}."
     read = list(f.schema.read)

@@ -14,7 +14,7 @@ from confide.estimators.fitting import Array, PooledRows
 from confide.problem.checks import finite, whole
 from confide.problem.linear import clipped
 
-TEST_ROWS = 20_000  # generated to score on, at most 2,000 a party
+TEST_ROWS = 20_000  # generated to score on, at most 2,000 per party
 HELD_OUT = 0.2  # of own rows
 SPREAD = 0.5  # standard deviation of a generated feature, whose range is -1..1
 TARGET_SPREAD = 0.3  # of a generated number, whose range is -1..1

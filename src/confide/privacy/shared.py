@@ -20,7 +20,7 @@ The paper's bound on the ratio of the two is 10·Σ q_k. On our grid, s = 2^26 s
 holds a number that small. It is counted as the smallest double all the same.
 
 **And one is nearly a rounded normal**: TV ≤ 4.9e-4/(s²n)² against N(0, ns² - 1/12), as `discrete` proves. The sampler
-itself is within 2^-187 a number and party. Together, a number of the sum has a slack of at most `sum_slack`.
+itself is within 2^-187 per number and party. Together, a number of the sum has a slack of at most `sum_slack`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Block:
         return np.ascontiguousarray(beta).reshape(seeds, agents, self.loss.outputs, width // self.loss.outputs)
 
     def gradient(self, beta: Array, clip: Any = np.inf) -> Array:
-        """∇ of scale_k·Σ_i ℓ_i at β_sk, each row's gradient shortened to norm `clip`: (S, A, W).
+        """∇ of scale_k·Σ_i ℓ_i at β_sk, each row's gradient clipped to norm `clip`: (S, A, W).
 
         Replacing a row moves it by at most 2·clip·scale_k·(1 + κ).
         """
@@ -159,7 +159,7 @@ class Block:
         return out
 
     def second_moment(self, norm: Any) -> Array:
-        """Mean of x xᵀ over each agent's rows, rows longer than `norm` (A,) shortened to it: (A, p, p).
+        """Mean of x xᵀ over each agent's rows, rows longer than `norm` (A,) clipped to it: (A, p, p).
 
         Replacing a row moves it by at most √2·norm²/M_k·(1 + κ) in Frobenius norm.
         """
@@ -372,7 +372,7 @@ def stable_inverse(H: Array) -> Array:
 
 
 def _moment(X: Any, size: Array, first: int, end: int, bound: float) -> Array:
-    """Σ x xᵀ over rows first..end, shortened to `bound`: by halves, down to pieces whose rounding is known."""
+    """Σ x xᵀ over rows first..end, clipped to `bound`: by halves, down to pieces whose rounding is known."""
     if end - first > kernels.LONGEST:
         middle = (first + end) // 2
         return _moment(X, size, first, middle, bound) + _moment(X, size, middle, end, bound)

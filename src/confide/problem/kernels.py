@@ -39,7 +39,7 @@ def rounding(rows: Any, features: int, intercept: bool = False, outputs: int = 1
     γ_N = Nu/(1 - Nu). All public.
     *One row.* Let g_i be the exact product of the slopes s_i that a row has after clipping, doubles, and (x_i, 1).
     ‖(x_i, 1)‖ is known within 3u and (pu)² (`rows.norm`), the limit clip/‖(x_i, 1)‖ within one u more, and a slope is
-    clamped to it, exactly. With several margins ‖s_i‖ is off by (m/2 + 2)u and shortening costs 3u. So
+    clamped to it, exactly. With several margins ‖s_i‖ is off by (m/2 + 2)u and clipping costs 3u. So
     ‖g_i‖ ≤ clip(1 + ρ), ρ = (m + 12)u + 2(pu)². A limit capped at the largest double is only tighter.
     *The sum.* Each product of g_i is rounded, added to fewer than min(n, `LONGEST`) others in its chunk, scaled, and
     added to others' chunks at most ⌈log₂ n⌉ times: with room for what is done to an answer entry by entry,
@@ -146,7 +146,7 @@ def _slopes(
 def _class_slopes(
     z: Array, y: Array, w: Array, q: Array, limits: Array, first: int, count: int, code: int, a: float, clip: float
 ) -> None:
-    """`_slopes` for several margins a row."""
+    """`_slopes` for several margins per row."""
     m = z.shape[0]
     margin, s = np.empty(m), np.empty(m)
     for t in range(count):
@@ -157,14 +157,14 @@ def _class_slopes(
         for c in range(m):
             s[c] *= _each(w, i)
         if clip < math.inf:
-            _shorten(s, limits[i])
+            _clip_slopes(s, limits[i])
         for c in range(m):
             z[c, t] = s[c]
 
 
 @njit(error_model="numpy")
-def _shorten(s: Array, limit: float) -> None:
-    """s shortened to Euclidean norm `limit`; 0 where an entry is not finite."""
+def _clip_slopes(s: Array, limit: float) -> None:
+    """s clipped to Euclidean norm `limit`; 0 where an entry is not finite."""
     top, total = 1.0, 0.0
     for c in range(s.size):
         total += s[c] * s[c]
@@ -189,7 +189,7 @@ def add_gradients(
     rows: Any, y: Array, w: Array, q: Array, limits: Array, start: int, stop: int,
     beta: Array, code: int, a: float, clip: float, out: Array,
 ) -> None:  # fmt: skip
-    """out += Σ w_i ∇ℓ_i(β) over rows start..stop, each row's gradient shortened to norm `clip`; beta, out (m, P)."""
+    """out += Σ w_i ∇ℓ_i(β) over rows start..stop, each row's gradient clipped to norm `clip`; beta, out (m, P)."""
     m = beta.shape[0]
     z = np.empty((m, TILE))
     for first in range(start, stop, TILE):

@@ -56,7 +56,7 @@ class Loss:
 
     @property
     def outputs(self) -> int:
-        """Margins a row."""
+        """Margins per row."""
         return 1
 
     @property
@@ -226,7 +226,7 @@ class Multinomial(Loss):
         return out
 
     def curvature(self, z: Any, y: Any) -> Array:
-        raise WrongType("Multinomial has a matrix of curvatures a row: use curvature_bound")
+        raise WrongType("Multinomial has a matrix of curvatures per row: use curvature_bound")
 
     def prox(self, z: Any, y: Any, step: float) -> Array:
         raise WrongType("Multinomial couples the margins of a row: it has no elementwise prox")
@@ -305,7 +305,7 @@ class NoisyLabels(Loss):
 
     def _common_q(self) -> float:
         if self.epsilon is None:
-            raise WrongType("NoisyLabels with an epsilon a row has no one value at (z, y): ask the problem's block")
+            raise WrongType("NoisyLabels with an epsilon per row has no one value at (z, y): ask the problem's block")
         return self.q
 
     @property

@@ -187,7 +187,7 @@ def prox1(code: int, a: float, z: float, y: float, t: float) -> float:
 
 @njit
 def row_value(code: int, a: float, z: Array, y: float, q: float) -> float:
-    """ℓ̂ of one row; z holds one margin a class (one for every loss but `Multinomial`)."""
+    """ℓ̂ of one row; z holds one margin per class (one for every loss but `Multinomial`)."""
     if code == MULTINOMIAL:
         k = z.size
         top = z[0]

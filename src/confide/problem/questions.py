@@ -10,12 +10,12 @@ are shares of W, and beside a mean weight w̄ noise is W/w̄ times as loud. Mome
 
 | question      | answer of agent k                                                   | sensitivity (L2)       |
 |---------------|---------------------------------------------------------------------|------------------------|
-| Gradient      | s_k Σ_i ∇ℓ_i(β), each row's gradient shortened to norm c              | 2·c·s_k                |
+| Gradient      | s_k Σ_i ∇ℓ_i(β), each row's gradient clipped to norm c               | 2·c·s_k                |
 | Differences   | s_k Σ_i [ℓ_i(β⁺) - ℓ_i(β⁻)]/gap, each row's clipped to ±c; J numbers   | √J·2·c·s_k             |
-| SecondMoment  | mean of x xᵀ over rows shortened to norm c, as a symmetric vector;    | √2·c²/M_k              |
+| SecondMoment  | mean of x xᵀ over rows clipped to norm c, as a symmetric vector;     | √2·c²/M_k              |
 |               | where rows count alike, s_k times their sum                          | √2·c²·s_k              |
 | Counts        | s_k times the number of targets in each public cell                  | √2·s_k                 |
-| Moments       | s_k Σ_i (½C·x, x∘x) over rows shortened to norm C                      | 9/(4√2)·C²·s_k         |
+| Moments       | s_k Σ_i (½C·x, x∘x) over rows clipped to norm C                      | 9/(4√2)·C²·s_k         |
 | Spread        | 2s_k Σ min(½‖x - x'‖²/C², 1) over disjoint pairs of rows               | 2·s_k                  |
 | Standardised  | s_k Σ_i ω_i ∇ℓ_i on centred and scaled rows (u, ½), ω = min(1, 1/‖u‖)  | 2·c·s_k                |
 
@@ -138,7 +138,7 @@ class Differences(Question):
 
 @dataclass(frozen=True, eq=False)
 class SecondMoment(Question):
-    """The mean of x xᵀ over an agent's rows, shortened to norm `bound`: diagonal and √2 times the upper triangle.
+    """The mean of x xᵀ over an agent's rows, clipped to norm `bound`: diagonal and √2 times the upper triangle.
 
     With `rows_alike` s_k times the sum of them, as every other question counts rows.
     """
@@ -193,7 +193,7 @@ class Counts(Question):
 
 @dataclass(frozen=True, eq=False)
 class Moments(Question):
-    """Sums of ½C·x and x∘x over an agent's rows, shortened to norm C = `bound`."""
+    """Sums of ½C·x and x∘x over an agent's rows, clipped to norm C = `bound`."""
 
     def numbers(self, public: Public) -> int:
         return 2 * public.features
@@ -272,7 +272,7 @@ def unpack(v: Array, p: int) -> Array:
 
 
 def within(vector: Array, radius: Any) -> Array:
-    """Vectors (…, W) shortened to Euclidean norm `radius`, which broadcasts against (…, 1); none that fits is touched.
+    """Vectors (…, W) clipped to Euclidean norm `radius`, which broadcasts against (…, 1); none that fits is touched.
 
     Without under- or overflow; an entry that is not a number counts as 0.
     """

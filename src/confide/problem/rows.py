@@ -307,7 +307,7 @@ def as_rows(X: Any) -> Any:
 
 
 def clipped(X: Any, bound: float | None, size: Array | None = None) -> Any:
-    """A copy of X (n, p; dense or CSR) whose rows longer than `bound` are shortened to it; None leaves X as it is.
+    """A copy of X (n, p; dense or CSR) whose rows longer than `bound` are clipped to it; None leaves X as it is.
 
     size (n,) are the rows' norms, where they are known.
 

@@ -173,7 +173,7 @@ class Shards:
         return self.X[rows], self.y[rows]
 
     def clip_rows(self, norm: float) -> Shards:
-        """Every row longer than the public bound `norm` shortened to it, exactly: a bound the software enforces."""
+        """Every row longer than the public bound `norm` clipped to it, exactly: a bound the software enforces."""
         if not (finite(norm) and norm > 0):
             raise ConfideError(f"row norm {norm}: must be a finite number above 0")
         X = clipped(self.X, float(norm), self.norms(intercept=False))

@@ -22,7 +22,7 @@ PIECE = 1 << 16  # entries that are looked at together
 
 
 def feature_moments(block: Block, norm: Array) -> Array:
-    """scale_k·Σ_i (½C·x_i, x_i∘x_i) over each agent's rows, shortened to C = norm (A,): (A, 2p).
+    """scale_k·Σ_i (½C·x_i, x_i∘x_i) over each agent's rows, clipped to C = norm (A,): (A, 2p).
 
     Replacing a row moves it by at most 9/(4√2)·C²·scale_k·(1 + κ).
     """

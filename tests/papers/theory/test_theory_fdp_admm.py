@@ -70,7 +70,7 @@ def test_iteration_for_is_the_inverse():
 
 
 def test_conditions_that_are_not_met():
-    with pytest.raises(ValueError, match="needs at most 1 an iteration"):
+    with pytest.raises(ValueError, match="needs at most 1 per iteration"):
         theory.noise(1.0, 1.5, 1e-5)
     with pytest.raises(ValueError, match="delta=0"):
         replace(PAPER, delta=0.0)

@@ -96,7 +96,7 @@ def noise(sensitivity: float, epsilon: float, delta: float) -> float:
     _positive(sensitivity=sensitivity, epsilon=epsilon)
     _probability(delta=delta)
     if epsilon > 1:
-        raise ConfideError(f"epsilon={epsilon}: Theorem 1 needs at most 1 an iteration")
+        raise ConfideError(f"epsilon={epsilon}: Theorem 1 needs at most 1 per iteration")
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
@@ -116,7 +116,7 @@ def total(epsilon: float, delta: float, rounds: int) -> Total:
 
 
 def iteration_for(epsilon: float, delta: float, rounds: int) -> float:
-    """Theorem 1's ε an iteration for which all L iterations cost exactly (epsilon, delta)."""
+    """Theorem 1's ε per iteration for which all L iterations cost exactly (epsilon, delta)."""
     _positive(epsilon=epsilon)
     _whole(rounds=rounds)
     _probability(delta=delta)

@@ -172,7 +172,7 @@ def private_rows_needed(
 ) -> float:  # fmt: skip
     """Theorem VI.2: the same for private MR-ADMM with noise density ∝ exp(-α‖ε‖), with probability 1 - 2δ.
 
-    `noise_rate` α_i(k) is a number or one an iteration, `width` d, `parties` N, `loss_weight` C. Raises NotSatisfiable
+    `noise_rate` α_i(k) is a number or one per iteration, `width` d, `parties` N, `loss_weight` C. Raises NotSatisfiable
     where the noise takes all of τ: no number of rows is enough then.
     """
     spare = _spare(excess, gap)
