@@ -62,11 +62,14 @@ def test_the_live_page_follows_the_node(tmp_path, browser, width, scheme):
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         page.screenshot(path=tmp_path / "live.png", full_page=True)
         status.round, status.state = 40, "finished"
-        status.neighbours = {name: {**how, "up": True, "trouble": ""} for name, how in neighbours.items()}
+        status.neighbours = {name: {**how, "up": name == "elm", "finished": name == "birch", "trouble": ""}
+                             for name, how in neighbours.items()}  # fmt: skip
         outlook.show(status)
         page.get_by_text("40 of 40", exact=True).wait_for()
         assert page.title() == "ash: finished" and page.locator("circle.down").count() == 0
         assert not page.is_visible("#alert")
+        assert page.get_attribute("circle[data-member=birch]", "class") == "finished"
+        assert "finished, was reached through the relay" in page.inner_text("#neighbours")
         assert {url.split("?")[0] for url in asked} == {
             home,
             *(home + name for name in ("live.css", "live.js", "state")),

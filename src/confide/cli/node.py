@@ -317,6 +317,8 @@ def lines(status: dict[str, Any]) -> list[str]:
     """A status as people read it, in 80 columns."""
     from textwrap import wrap
 
+    from confide.node.status import standing_and_way
+
     out = [
         f"{status['node']} in {status['federation']} ({status['run']}): {status['state']}, "
         f"round {status['round']} of {status['rounds']}",
@@ -336,8 +338,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         out.append(f"  goes on without {', '.join(status['left'])}")
     for name, one in status["neighbours"].items():
         words = f"misbehaved: {bad}" if (bad := one.get("misbehaved")) else one["trouble"]
-        how = "down" if not one["up"] else "up through the relay" if one.get("way") == "relay" else "up"
-        out.append(f"  {name:<20} {how}" + (f"  {words}" if words else ""))
+        out.append(f"  {name:<20} {standing_and_way(one)}" + (f"  {words}" if words else ""))
     if status.get("relay") not in (None, "", "up"):
         out.append(f"  nobody can call through the relay: {status['relay']}")
     if status.get("refused"):
@@ -382,7 +383,9 @@ class view:
         if not self.quiet and status.notice != self.noticed:
             self.noticed = status.notice
             typer.echo(status.notice, err=True)
-        down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if not s["up"]]
+        from confide.node.status import standing
+
+        down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if standing(s) == "down"]
         down += [f"{n} misbehaved: {s['misbehaved']}" for n, s in status.neighbours.items() if s.get("misbehaved")]
         if status.state == "agreeing":
             down.append(f"waits for the signatures of {', '.join(status.unsigned)}")

@@ -2,7 +2,7 @@
 
     time, level, event     always
     state                  round, rounds, state, reason
-    neighbour              neighbour, up, way, trouble, misbehaved: whenever one of them changes
+    neighbour              neighbour, up, finished, way, trouble, misbehaved: whenever one of them changes
     progress               round, spent_epsilon, at most once a minute
     notice, log, error     message: of the ledger, of the program, and why it ended (with its code)
 
@@ -44,6 +44,8 @@ class JsonLog(logging.Handler):
         self.line("log", record.levelname.lower(), source=record.name, message=record.getMessage())
 
     def show(self, status: Status) -> None:
+        from confide.node.status import standing
+
         bad = status.state in ("stopped", "failed")
         if self._new("state", (status.state, status.reason)):
             self.line("state", "warning" if bad else "info", node=status.node, federation=status.federation,
@@ -53,7 +55,8 @@ class JsonLog(logging.Handler):
             self.line("notice", "warning", message=status.notice)
         for name, one in status.neighbours.items():
             if self._new(f"neighbour {name}", dict(one)):
-                self.line("neighbour", "info" if one["up"] else "warning", neighbour=name, round=status.round, **one)
+                level = "warning" if standing(one) == "down" else "info"
+                self.line("neighbour", level, neighbour=name, round=status.round, **one)
         if status.round and time.monotonic() >= self._progress:
             self._progress = time.monotonic() + PROGRESS_SECONDS
             self.line("progress", round=status.round, rounds=status.rounds, spent_epsilon=status.spent_epsilon)

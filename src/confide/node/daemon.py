@@ -37,7 +37,7 @@ from confide.node.keys import Keys, Passphrase, ask, own_frame
 from confide.node.listening import listen
 from confide.node.member import Frames, Hub, Member, Trainer
 from confide.node.purse import Purse
-from confide.node.status import FEDERATION, STATUS, Status, read_status, replace_file, run_folder
+from confide.node.status import FEDERATION, STATUS, Status, read_status, replace_file, run_folder, seen
 from confide.node.summer import Disagreement, Summer
 from confide.node.witness import Contradiction
 from confide.privacy import Label
@@ -297,11 +297,7 @@ class Daemon:
         s = self.status
         s.round, s.spent_epsilon, s.consensus_distance = self.member.t, spent, self.member.distance
         s.left_epsilon, s.spent_few = self.member.left, self.member.few
-        if s.state != "finished":  # then they leave, one by one
-            s.neighbours = {
-                name: {"up": link.up, "trouble": link.trouble, "misbehaved": link.misbehaved, "way": link.way}
-                for name, link in self.links.items()
-            }
+        s.neighbours = {name: seen(link, name in self.server.finished) for name, link in self.links.items()}
         s.refused, s.relay = self.server.refused, self.server.relay
         s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()
         s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]

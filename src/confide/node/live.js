@@ -14,7 +14,7 @@ function element(kind, fields, text) {
 function how(state, name) {
   if (name === state.node) return "self";
   const one = state.neighbours[name];
-  return one === undefined ? "" : one.up ? "up" : "down";
+  return one === undefined ? "" : one.standing;
 }
 
 function map(state) {
@@ -45,12 +45,11 @@ function neighbours(state) {
   at("neighbours").replaceChildren(...Object.entries(state.neighbours).map(([name, one]) => {
     const row = document.createElement("tr");
     const word = one.misbehaved ? "misbehaved: " + one.misbehaved : one.trouble;
-    const link = one.up ? (one.way === "relay" ? "up, through the relay" : "up") : "down";
-    const cells = [name, link, word, Math.floor(state.certificate_days[name]) + " days"];
+    const cells = [name, one.shown, word, Math.floor(state.certificate_days[name]) + " days"];
     cells.forEach((text, k) => {
       const cell = document.createElement("td");
       cell.textContent = text;
-      if (k === 1) cell.className = one.up ? "up" : "down";
+      if (k === 1) cell.className = one.standing;
       row.append(cell);
     });
     return row;
@@ -82,7 +81,7 @@ function show(state) {
   say("pace", state.seconds_per_round === null ? "–" : `${short(state.seconds_per_round)} s`);
   say("spent", state.spent_epsilon === null ? "nothing is protected" : `ε = ${short(state.spent_epsilon)}`);
   say("left", state.left_epsilon === null ? "" : `${short(state.left_epsilon)} left for other runs`);
-  const down = Object.keys(state.neighbours).filter((name) => !state.neighbours[name].up);
+  const down = Object.keys(state.neighbours).filter((name) => state.neighbours[name].standing === "down");
   const words = [state.reason, state.notice];
   if (down.length && !["finished", "stopped", "failed"].includes(state.state)) words.push(`${down.join(", ")} down`);
   if (state.age > 10) words.push(`no word of the node for ${Math.round(state.age)} s`);

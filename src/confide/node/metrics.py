@@ -37,6 +37,8 @@ class _Node(Collector):
         up = {name: one["up"] for name, one in s["neighbours"].items()}
         yield GaugeMetricFamily("confide_neighbours_up", "Neighbours that answer.", sum(up.values()))
         yield _each("confide_neighbour_up", "Whether it answers.", up)
+        done = {name: bool(one.get("finished")) for name, one in s["neighbours"].items()}
+        yield _each("confide_neighbour_finished", "Whether it has all it needs and may leave.", done)
         bad = {name: bool(one.get("misbehaved")) for name, one in s["neighbours"].items()}
         yield _each("confide_neighbour_misbehaved", "Whether it signed what it never should have.", bad)
         yield CounterMetricFamily("confide_refused", "Connections and questions turned away.", s["refused"])

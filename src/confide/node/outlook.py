@@ -11,6 +11,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from confide.node.status import standing, standing_and_way
+
 if TYPE_CHECKING:
     from confide.node.daemon import Status
     from confide.node.federation import Federation
@@ -46,8 +48,12 @@ class Outlook:
             return {}
         now = datetime.datetime.now(datetime.UTC)
         days = {who: (until - now).total_seconds() / 86400 for who, until in self._until.items()}
-        return {**self._latest, **self._budget, "seconds_per_round": self._pace(), "certificate_days": days,
-                "map": self._map, "age": time.monotonic() - self._at}  # fmt: skip
+        neighbours = {
+            who: {**one, "standing": standing(one), "shown": standing_and_way(one)}
+            for who, one in self._latest["neighbours"].items()
+        }
+        return {**self._latest, **self._budget, "neighbours": neighbours, "seconds_per_round": self._pace(),
+                "certificate_days": days, "map": self._map, "age": time.monotonic() - self._at}  # fmt: skip
 
     def _pace(self) -> float | None:
         passed = list(self._passed)

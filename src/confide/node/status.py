@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confide.files import write_whole
-from confide.node.federation import Federation
+
+if TYPE_CHECKING:
+    from confide.network.peer import Link
+    from confide.node.federation import Federation
 
 STATUS, FEDERATION = "status.json", "federation.toml"
 
@@ -41,6 +45,24 @@ class Status:
     code: int = 0  # what the program exits with
     pid: int = field(default_factory=os.getpid)
     updated: float = 0.0
+
+
+def seen(link: Link, finished: bool) -> dict[str, Any]:
+    """What a status says of a neighbour. Who has `finished` has said so: it may leave, and is not missed."""
+    return {"up": link.up, "finished": finished, "trouble": link.trouble, "misbehaved": link.misbehaved,
+            "way": link.way}  # fmt: skip
+
+
+def standing(one: Mapping[str, Any]) -> str:
+    """One of "up", "down" and "finished", which older statuses did not know."""
+    return "finished" if one.get("finished") else "up" if one["up"] else "down"
+
+
+def standing_and_way(one: Mapping[str, Any]) -> str:
+    """The same, with the way that was taken, if it was not straight."""
+    if one.get("way") != "relay" or (how := standing(one)) == "down":
+        return standing(one)
+    return "up through the relay" if how == "up" else "finished, was reached through the relay"
 
 
 def run_folder(home: Path, federation: Federation) -> Path:
