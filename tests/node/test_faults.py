@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import sqlite3
 import zipfile
 
 import numpy as np
@@ -23,6 +24,8 @@ from confide.network import identity as identities
 from confide.network.identity import Identity
 from confide.node import codes, daemon
 from confide.node import federation as federations
+from confide.node import purse as purses
+from confide.node import status as statuses
 from confide.node.journal import Journal
 from confide.node.purse import Purse
 from confide.node.rows import read
@@ -92,6 +95,14 @@ def full(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def locked():
+    raise sqlite3.OperationalError("database is locked")
+
+
+def refuse():
+    raise ConfideError("an older copy")
+
+
 def test_a_full_disk_names_the_journal_and_leaves_it_whole(village, monkeypatch):
     member = trainer(village)
     member.open()
@@ -114,7 +125,7 @@ def test_the_status_heals_after_a_failed_write(village, monkeypatch, caplog):
         node.status.state = "training"
         node._report(0.25)
         with monkeypatch.context() as patch:
-            patch.setattr(daemon, "replace_file", full)
+            patch.setattr(statuses, "replace_file", full)
             node.status.state = "serving"
             for _ in range(3):
                 node._report(0.5)
@@ -127,6 +138,66 @@ def test_the_status_heals_after_a_failed_write(village, monkeypatch, caplog):
         asyncio.run(body())
     said = [r.getMessage() for r in caplog.records if "status.json" in r.getMessage()]
     assert len(said) == 1 and "No space left" in said[0]  # not every half second
+    close(member)
+
+
+def test_who_asks_what_was_spent_while_the_ledger_is_being_opened_hears_nothing_yet(village, monkeypatch):
+    """The status does, from another thread: at a step of the opening the people have no budget yet."""
+    member, asked, opening = trainer(village), [], purses.open_budgets
+
+    def watched(*args):
+        asked.append(member.spent())
+        opening(*args)
+
+    monkeypatch.setattr(purses, "open_budgets", watched)
+    member.open()
+    assert asked == [None] and member.spent() == 0.0
+    close(member)
+
+
+def test_a_spend_that_cannot_be_read_keeps_no_status_from_being_told(village, monkeypatch, caplog):
+    """A ledger that somebody else keeps locked: what is known is shown, as of when it was."""
+    monkeypatch.setattr(daemon, "WATCH_SECONDS", 0.0)
+    member = trainer(village)
+    member.open()
+
+    async def body():
+        node = daemon.Daemon(village.folder / "ash", village.federation, member.identity, member, member.journal)
+        node._report(0.25)
+        with monkeypatch.context() as patch:
+            patch.setattr(member, "spent", locked)
+            watch = asyncio.create_task(node._watch())
+            for state in ("greeting", "training"):
+                node.status.state = state
+                while daemon.read_status(node.folder)["state"] != state:
+                    assert not watch.done()
+                    await asyncio.sleep(0)
+            assert daemon.read_status(node.folder)["spent_epsilon"] == 0.25
+        while daemon.read_status(node.folder)["spent_epsilon"] != 0.0:
+            await asyncio.sleep(0)
+        watch.cancel()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(asyncio.wait_for(body(), 60))
+    said = [r.getMessage() for r in caplog.records if "spent" in r.getMessage()]
+    assert said == ["what was spent cannot be read: database is locked"]
+    close(member)
+
+
+def test_a_node_that_may_not_open_its_ledger_says_why(village, monkeypatch):
+    """And nothing else, though what was spent cannot be told then."""
+    member = trainer(village)
+    monkeypatch.setattr(member, "open", refuse)
+    monkeypatch.setattr(member, "spent", locked)
+
+    async def body():
+        node = daemon.Daemon(village.folder / "ash", village.federation, member.identity, member, member.journal)
+        await node.run()
+
+    with pytest.raises(ConfideError, match="an older copy"):
+        asyncio.run(body())
+    status = daemon.read_status(village.run_folder("ash"))
+    assert (status["state"], status["reason"]) == ("failed", "an older copy")
     close(member)
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import signal
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,7 +36,7 @@ from confide.node.keys import Keys, Passphrase, ask, own_frame
 from confide.node.listening import listen
 from confide.node.member import Frames, Hub, Member, Trainer
 from confide.node.purse import Purse
-from confide.node.status import FEDERATION, STATUS, Status, read_status, replace_file, run_folder, seen
+from confide.node.status import FEDERATION, STATUS, Status, StatusFile, read_status, replace_file, run_folder, seen
 from confide.node.summer import Disagreement, Summer
 from confide.node.witness import Contradiction
 from confide.privacy import Label
@@ -69,7 +68,7 @@ class Daemon:
         self.links = {
             name: Link(identity, card, run, member.longest(), self._ways) for name, card in member.neighbours.items()
         }
-        self._evidence, self._unwritten = Evidence(self.folder), False
+        self._evidence, self._file, self._unread = Evidence(self.folder), StatusFile(self.folder), False
         for name, link in self.links.items():
             link.accuse = partial(self._evidence.frame, name)
             link.alarmed = self._alarmed
@@ -124,7 +123,7 @@ class Daemon:
                 await self.courier.stop()
             for which in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(which)
-            self._report(self.member.spent())
+            self._report(self._spent())
             await self.server.stop()
             for link in self.links.values():
                 await link.close()
@@ -289,11 +288,21 @@ class Daemon:
 
     async def _watch(self) -> None:
         while True:
-            self._report(await asyncio.to_thread(self.member.spent))
+            self._report(await asyncio.to_thread(self._spent))
             await asyncio.sleep(WATCH_SECONDS)
 
+    def _spent(self) -> float | None:
+        """As far as it is known: a ledger that cannot be read now must not silence all else that is to be told."""
+        try:
+            spent, self._unread = self.member.spent(), False
+        except (ConfideError, OSError, sqlite3.Error) as error:
+            if not self._unread:
+                LOG.warning("what was spent cannot be read: %s", error)
+            spent, self._unread = self.status.spent_epsilon, True
+        return spent
+
     def _report(self, spent: float | None) -> None:
-        """Write down and show how things are. A disk that is full is tried again: what is known is never lost by it."""
+        """Write down and show how things are."""
         s = self.status
         s.round, s.spent_epsilon, s.consensus_distance = self.member.t, spent, self.member.distance
         s.left_epsilon, s.spent_few = self.member.left, self.member.few
@@ -302,15 +311,7 @@ class Daemon:
         s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()
         s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]
         s.updated = time.time()
-        try:
-            replace_file(self.folder / STATUS, json.dumps(asdict(s), ensure_ascii=False, indent=2))
-        except OSError as error:
-            if not self._unwritten:
-                LOG.warning("%s: %s: its status is as old as that until it can be written again", self.folder / STATUS,
-                            error.strerror)  # fmt: skip
-            self._unwritten = True
-        else:
-            self._unwritten = False
+        self._file.write(s)
         self.show(s)
 
 

@@ -67,6 +67,7 @@ class Purse:
         self.left: float | None = None  # ε of one more run that would be admitted, as of the last `spent`
         self._remembered: Remembered | None = None
         self._path, self._spare, self._k = path, spare, k
+        self._has_budgets = False  # whoever shows what is spent may ask from another thread, while `open` is at work
 
     @property
     def protects(self) -> bool:
@@ -97,6 +98,7 @@ class Purse:
         self._charged = self.ledger.attempts(self.population, run, party=self.party)
         open_budgets(self.ledger, self.population, caps(self.federation, self._k, self._spare))
         said.append(follow_cap(self.ledger, self.population, self.federation))
+        self._has_budgets = True
         self._charged |= {t: max(a, self._charged.get(t, 0)) for t, a in enumerate(draws, start=1)}
         if (paid := max(self._charged, default=0)) > len(attempts) + 1:
             self.settle(draws)
@@ -232,11 +234,11 @@ class Purse:
         self._remembered.keep(self._seen)
 
     def spent(self) -> float | None:
-        """ε of the population so far, over all runs, against everyone; None where nothing is protected.
+        """ε of the population so far, over all runs, against everyone; None where nothing protects or is open yet.
 
         Then `left` is what is left of that budget, and `few` what was spent against a coalition, if this run has one.
         """
-        if self.ledger is None:
+        if self.ledger is None or not self._has_budgets:
             return None
         few = next((event.kind for event in self.prices[0] if event.adversary != EVERYONE), None)
         self.few = None if few is None else self.ledger.spent(self.population, few)

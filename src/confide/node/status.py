@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from confide.node.federation import Federation
 
 STATUS, FEDERATION = "status.json", "federation.toml"
+LOG = logging.getLogger("confide.node")
 
 
 @dataclass
@@ -67,6 +69,24 @@ def standing_and_way(one: Mapping[str, Any]) -> str:
 
 def run_folder(home: Path, federation: Federation) -> Path:
     return home / "runs" / federation.digest.hex()[:16]
+
+
+class StatusFile:
+    """The status in a run's folder. A disk that is full is tried again: what is known is never lost by it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._failed = folder / STATUS, False
+
+    def write(self, status: Status) -> None:
+        try:
+            replace_file(self._path, json.dumps(asdict(status), ensure_ascii=False, indent=2))
+        except OSError as error:
+            if not self._failed:
+                LOG.warning("%s: %s: its status is as old as that until it can be written again", self._path,
+                            error.strerror)  # fmt: skip
+            self._failed = True
+        else:
+            self._failed = False
 
 
 def read_status(folder: Path) -> dict[str, Any] | None:
