@@ -4,6 +4,7 @@ Core and `all` are really installed. For single extras the imports of all others
 or says in one line which extra it needs; what is in the checkout only says that.
 """
 
+import json
 import os
 import re
 import shutil
@@ -198,6 +199,25 @@ def test_each_extra_by_itself(extra, unpacked, files, tmp_path):
     start = [sys.executable, "-c", "from confide.cli import main; main()"]
     missing = check(start, files, tmp_path / "here", blocked, {"PYTHONPATH": path})
     assert extra not in missing.values()  # whatever needs this one has it
+
+
+def test_experiments_are_found_in_the_current_folder(unpacked, tmp_path):
+    """The wheel has none: whoever has the folder beside them reproduces with it."""
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments", ignore=shutil.ignore_patterns("__pycache__"))
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CONFIDE_", "PYTHON")) or k == "CONFIDE_CACHE"}
+    where = "import confide, sys; print(confide.__file__, file=sys.stderr); from confide.cli import main; main()"
+
+    def reproduce(*words):
+        done = subprocess.run([sys.executable, "-P", "-c", where, "reproduce", *words, "--json"], cwd=tmp_path,
+                              capture_output=True, text=True, timeout=600,
+                              env={**kept, "PYTHONPATH": str(unpacked)})  # fmt: skip
+        assert done.stderr.startswith(str(unpacked)), done.stderr
+        return json.loads(done.stdout)["experiments"]
+
+    files = {f"{file.parent.name}/{file.stem}" for file in (ROOT / "experiments").glob("[a-z]*/[a-z]*.py")}
+    assert {f"{one['paper']}/{one['name']}".replace("-", "_") for one in reproduce()} == files
+    (one,) = reproduce("cdp-admm", "fig1", "--trials", "1", "--jobs", "1")
+    assert one["error"] is None and (tmp_path / "reproductions/cdp-admm/fig1/data.csv").is_file()
 
 
 def test_the_extras_are_those_of_the_project():

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from report_cases import HOSTILE, RING, charts, classifier, quantile, rows
-from scipy.stats import norm
+from scipy.stats import norm, sem
 from typer.testing import CliRunner
 
 import confide
@@ -16,6 +16,7 @@ from confide import report
 from confide.cli import app
 from confide.privacy import Gaussian, Guarantee, ObjectivePerturbation, PureDP, Unbounded
 from confide.report import spending, words
+from confide.report.markup import shown
 from confide.runs.run import Privacy
 
 
@@ -105,6 +106,20 @@ def test_a_simulation_shows_everything_and_says_what_is_not_for_release():
     assert {"metric-error", "metric-consensus", "metric-risk"} <= charts(page).keys()
     assert "seeded noise protects nobody" in page and "not for release" in page
     assert page.count("From private rows") == 2  # consensus is of models, which are public
+
+
+def test_a_metric_has_its_last_value_with_error_bars():
+    X, y = rows(seed=5, count=90)
+    run = classifier(seeds=range(4), test=(X, np.sign(y)), record=("test", "test_standard_error"))
+    said = charts(report.page(run))["metric-test"]
+    ends = run.history["test"][-1]
+    bars = f"{shown(ends.mean())}; ± {shown(sem(ends), 2)}, the standard error over the seeds; ± "
+    chance = shown(float(np.mean(run.history["test_standard_error"][-1])), 2)
+    page = report.page(run)
+    assert f"After the last round {bars}{chance}, the standard error for the chance of which rows" in page
+    assert said["series"][0]["y"][-1] == pytest.approx(ends.mean())
+    lone = report.page(classifier(seeds=(0,), test=(X, np.sign(y)), record=("test",)))
+    assert "After the last round 0." in lone and "the standard error" not in lone
 
 
 def test_a_run_with_secure_noise_shows_public_metrics_only():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.stats import sem
 
 import confide
 from confide.algorithms import ADMM, CDPADMM, DPADMM, DVP, ORZO, PDML, LinearizedADMM
@@ -41,6 +42,32 @@ def test_metrics_are_what_they_say():
     whole = sum(0.5 * np.mean((y[k == GROUPS] - X[k == GROUPS] @ middle) ** 2) for k in range(4))
     assert last["objective"] == pytest.approx(whole + 0.05 * middle @ middle)
     assert last["test"] == pytest.approx(0.5 * np.mean((y - X @ middle) ** 2))
+
+
+def test_error_bars_stand_beside_a_metric():
+    """Over seeds and, of a test set, over its rows; scipy.stats.sem is s/√n."""
+    noisy = CDPADMM(rounds=5, clip=1.0, noise=0.5)
+    run = confide.simulate(
+        problem(L.Logistic()), RING, noisy, seeds=range(6), every=5, test=(X[:50], s[:50]),
+        record=("error", "test", "test_standard_error"),
+    )  # fmt: skip
+    for name in ("error", "test"):
+        mean, error = run.last(name)
+        assert mean == pytest.approx(np.mean(run.history[name][-1]))
+        assert error == pytest.approx(sem(run.history[name][-1])) and error > 0
+        assert str(run.last(name)) == f"{mean:.4g} ± {error:.1g}" and f"{name} {mean:.4g} ± {error:.1g}; " in repr(run)
+    right = np.where(X[:50] @ run.model.T > 0, 1.0, -1.0) == s[:50, None]
+    np.testing.assert_allclose(run.history["test_standard_error"][-1], sem(right.astype(float), axis=0))
+    assert run.public == ("test", "test_standard_error")
+    real = replace(run, privacy=replace(run.privacy, simulated=False))
+    assert "test 0." in repr(real) and "error 0" not in repr(real).replace("test_standard_error", "")  # of private rows
+
+    lone = confide.simulate(problem(), RING, noisy, record=("consensus",))
+    assert lone.last("consensus").error is None and "±" not in f"{lone.last('consensus')}{lone!r}"
+    with pytest.raises(ValueError, match="'test': must be one of those recorded, consensus"):
+        lone.last("test")
+    with pytest.raises(ValueError, match="'test_standard_error': 1 test row, must be at least 2"):
+        confide.simulate(problem(), RING, noisy, test=(X[:1], y[:1]), record=("test_standard_error",))
 
 
 def test_the_augmented_objective_is_the_risk_once_all_agree():

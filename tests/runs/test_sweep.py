@@ -158,6 +158,10 @@ def test_the_command_runs_a_study_file(tmp_path, monkeypatch):
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 9
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
     assert max(map(len, out.stdout.splitlines())) <= 80
+    assert out.stdout.count(" ± ") == 5 and "mean ± standard error over 2 seeds" in out.stdout
+    (tmp_path / "study.py").write_text(STUDY.replace("range(2)", "range(1)"))
+    lone = command().stdout
+    assert "±" not in lone and "one seed: no error bars" in lone  # rather than ± 0
     (tmp_path / "study.py").write_text("methods = 1")
     refused = command()
     assert refused.exit_code == 2 and "sets no problems: it must set methods and problems" in refused.stderr

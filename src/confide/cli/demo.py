@@ -77,7 +77,8 @@ def nodes(output: Path, json: bool) -> None:
     typer.echo(
         f"\nAccuracy on the public test set: {100 * result.accuracy:.1f} % by this model, "
         f"{100 * result.joint:.1f} % by a joint one\n"
-        f"without privacy; the same answer for everyone gets {100 * result.majority:.1f} %.\n"
+        f"without privacy, ± {100 * result.standard_error:.1f} (standard error, for who is in the test set); "
+        f"the same\nanswer for everyone gets {100 * result.majority:.1f} %.\n"
         f"Each patient's record: ε={result.epsilon:.3g} at δ={result.delta:g}, guarantee {result.guarantee}.\n"
         "Not protected: how many patients a hospital has, whether someone is one, timing.\n"
         f"Took {result.seconds:.0f} s. The report, in a browser: {result.report}"
@@ -122,7 +123,8 @@ def show(result: Result, note: str) -> None:
     console.print(table)
     console.print(
         f"Accuracy of the hospitals' own models on {len(result.cohort.test_y):,} public test patients, mean ± sd of "
-        f"{result.seeds} seeds; the same answer for everyone gets {100 * result.majority:.1f}.\n"
+        f"{result.seeds} seeds; who is in the test set moves all of them by ± {100 * result.test_error:.1f} (standard "
+        f"error); the same answer for everyone gets {100 * result.majority:.1f}.\n"
         "Protected: any one patient's record, against everyone who reads all messages.\n"
         "Not protected: how many patients a hospital has, and whether someone is one.\n"
         "[bold]This is a simulation: its noise is seeded and protects nobody.[/]"

@@ -105,10 +105,11 @@ def figure(found: Any, path: Path) -> None:
 
 def show(rows: list[dict[str, Any]], missing: Any, out: Path) -> None:
     """Mean and standard error over seeds, one line per combination."""
-    import numpy as np
     from rich import box
     from rich.console import Console
     from rich.table import Table
+
+    from confide.runs.spread import Spread
 
     labels = ("method", "problem", "graph", "epsilon")
     rest = [name for name in (rows[0] if rows else {}) if name not in (*labels, "seed", "spent", "guarantee")]
@@ -124,12 +125,14 @@ def show(rows: list[dict[str, Any]], missing: Any, out: Path) -> None:
         budget = "–" if said["epsilon"] is None else f"{said['epsilon']:g}"
         cells = [budget if name == "epsilon" else said[name] for name in shown]
         for name in rest:
-            values = np.array([row[name] for row in members])
-            error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-            cells.append(f"{values.mean():.4g} ± {error:.1g}")
+            cells.append(str(Spread.of([row[name] for row in members])))
         table.add_row(*cells, members[0]["guarantee"])
     console = Console(highlight=False)
     console.print(table)
+    seeds = len(next(iter(groups.values()), []))
+    console.print(
+        f"mean ± standard error over {seeds} seeds" if seeds > 1 else "one seed: no error bars, set seeds for them"
+    )
     console.print("simulations: seeded noise protects nobody; guarantee is what secure noise would give")
     if missing:
         console.print(f"{len(missing)} combinations are not in {out} yet: run the other shards, or without --shard")

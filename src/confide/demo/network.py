@@ -37,6 +37,7 @@ from confide.problem.losses import Logistic
 from confide.problem.problem import Problem
 from confide.problem.shards import Shards
 from confide.runs.model import Model
+from confide.runs.spread import standard_error
 from confide.schema.schema import Column, Schema, Target
 
 Say = Callable[[str], None]
@@ -66,6 +67,7 @@ class Outcome:
     delta: float
     guarantee: str
     accuracy: float  # on the public test set
+    standard_error: float  # of the accuracy, for the chance of who is in the test set
     joint: float  # the same without privacy
     majority: float  # the same answer for everyone
     model: str
@@ -124,11 +126,11 @@ def run(folder: Path, patients: int = 20_000, say: Say = print) -> Outcome:
         office.close()
     model = Model.load(folder / "model.json")
     assert model.privacy.epsilon is not None and model.privacy.delta is not None
-    right, joint, majority = scores(folder)
+    right, error, joint, majority = scores(folder)
     return Outcome(
         str(folder), sizes, model.privacy.rounds, VICTIM, at, compared, model.privacy.epsilon, model.privacy.delta,
-        str(model.privacy.guarantee), right, joint, majority, str(folder / "model.json"), str(folder / "report.html"),
-        time.perf_counter() - began,
+        str(model.privacy.guarantee), right, error, joint, majority, str(folder / "model.json"),
+        str(folder / "report.html"), time.perf_counter() - began,
     )  # fmt: skip
 
 
@@ -289,8 +291,8 @@ def read(path: Path) -> tuple[Any, list[str]]:
     return data.encode(np.array([row[1:-1] for row in rows], float)), [row[-1] for row in rows]
 
 
-def scores(folder: Path) -> tuple[float, float, float]:
-    """Accuracy on the public test set: of the predictions, of all rows together without privacy, of one answer."""
+def scores(folder: Path) -> tuple[float, float, float, float]:
+    """Accuracy on the public test set: of the predictions, its standard error, without privacy, of one answer."""
     test, truth = read(folder / "test.csv")
     said = [row[1] for row in csv.reader((folder / "predictions.csv").read_text(encoding="utf-8").splitlines())][1:]
     rows = [read(folder / f"{name}.csv") for name in NAMES]
@@ -300,8 +302,10 @@ def scores(folder: Path) -> tuple[float, float, float]:
     public = Shards.from_parts([(test, np.zeros(len(test)))], ["public"]).clip_rows(data.ROW_NORM)
     joint = problem.predict(public.X, problem.solve())
     yes = np.array(truth) == LABEL.values[1]
-    right = np.mean(np.array(said) == np.array(truth))
-    return float(right), float(np.mean((joint > 0) == yes)), float(max(yes.mean(), 1 - yes.mean()))
+    right = (np.array(said) == np.array(truth)).astype(float)
+    error = standard_error(right)
+    assert error is not None  # test rows are thousands
+    return float(right.mean()), float(error), float(np.mean((joint > 0) == yes)), float(max(yes.mean(), 1 - yes.mean()))
 
 
 def free_ports(count: int) -> list[int]:

@@ -112,11 +112,18 @@ class Result:
         """Accuracy of always giving the more frequent answer."""
         return float(max(np.mean(self.cohort.test_y > 0), np.mean(self.cohort.test_y < 0)))
 
+    @property
+    def test_error(self) -> float:
+        """Standard error of an accuracy such as the best of them, for the chance of who is in the test set."""
+        best = max(line.mean for line in self.lines)
+        return float(np.sqrt(best * (1 - best) / len(self.cohort.test_y)))
+
     def to_json(self) -> dict[str, Any]:
         shards = self.cohort.shards
         return {
             "patients": dict(zip(shards.names, shards.sizes.tolist(), strict=True)),
             "test_patients": len(self.cohort.test_y), "majority": self.majority, "seeds": self.seeds,
+            "test_standard_error": self.test_error,
             "budget": {"epsilon": EPSILON, "delta": DELTA}, "simulated": True,
             "lines": [line.to_json() for line in self.lines],
         }  # fmt: skip

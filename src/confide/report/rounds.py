@@ -16,6 +16,7 @@ METRICS = {
     "objective": "objective at the average model",
     "augmented": "augmented Lagrangian",
     "test": "on the public test set: accuracy, or mean loss",
+    "test_standard_error": "standard error of `test` for the chance of which rows are in the test set",
     "moved": "how far the average model moved in the round",
     "distance": "distance to the neighbours' messages, relative",
 }
@@ -60,6 +61,7 @@ def _metric(run: Run, name: str) -> Markup:
     text = METRICS.get(name, "a metric of the run's own")
     if many:
         text += f"; the band is from the smallest to the largest of {values.shape[1]} seeds"
+    text += f". After the last round {_last(run, name)}"
     mark: Markup | None = None
     if name not in run.public:
         mark = element("p", "From private rows: not for release where those are real.", class_="private")
@@ -75,6 +77,16 @@ def _metric(run: Run, name: str) -> Markup:
         )
     )
     return element("section", picture, mark, class_="card")
+
+
+def _last(run: Run, name: str) -> str:
+    """The last value and its error bars: over seeds, and of a test set also for the rows that it happens to have."""
+    last = run.last(name)
+    parts = [] if last.error is None else [f"± {shown(last.error, 2)}, the standard error over the seeds"]
+    if name == "test" and "test_standard_error" in run.history:
+        rows = run.last("test_standard_error").mean
+        parts.append(f"± {shown(rows, 2)}, the standard error for the chance of which rows are in the test set")
+    return "; ".join([shown(last.mean), *parts])
 
 
 def about(subject: Subject) -> list[Markup]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError, MissingExtra
+from confide.runs.spread import recorded, standard_error
 
 if TYPE_CHECKING:
     from confide.runs.run import Run
@@ -20,7 +21,7 @@ LINES = ("-", "--", ":", "-.")
 
 def run_axes(run: Run, metric: str | None, ax: Any) -> Any:
     """A metric by round."""
-    name = _metric(run, metric)
+    name = recorded(run.history, metric)
     ax = _axes(ax)
     _curve(ax, run.history["round"], run.history[name], run.algorithm, COLOURS[0], "-")
     return _finish(ax, "round", name, run.history[name])
@@ -30,7 +31,7 @@ def sweep_axes(found: Sequence[tuple[dict[str, Any], Run]], metric: str | None, 
     """A metric by ε, a colour per method, a kind of line per problem and graph; by round where there is one ε."""
     if not found:
         raise ConfideError("an empty sweep: nothing to draw")
-    name = _metric(found[0][1], metric)
+    name = recorded(found[0][1].history, metric)
     ax = _axes(ax)
     budgets = sorted({said["epsilon"] for said, _ in found if said["epsilon"] is not None})
     methods = list(dict.fromkeys(said["method"] for said, _ in found))
@@ -61,15 +62,6 @@ def _differ(places: list[tuple[str, str]], k: int) -> bool:
     return len({place[k] for place in places}) > 1
 
 
-def _metric(run: Run, metric: str | None) -> str:
-    known = [name for name in run.history if name != "round"]
-    if metric is None and known:
-        return known[0]
-    if metric not in known:
-        raise ConfideError(f"metric {metric!r}: must be one of those recorded, {', '.join(known) or 'none'}")
-    return str(metric)
-
-
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
@@ -81,9 +73,9 @@ def _axes(ax: Any) -> Any:
 
 
 def _curve(ax: Any, x: Any, values: Array, label: str, colour: str, line: str) -> None:
-    mean, seeds = values.mean(axis=1), values.shape[1]
-    error = values.std(axis=1, ddof=1) / np.sqrt(seeds) if seeds > 1 else np.zeros(len(mean))
-    ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+    mean, error = values.mean(axis=1), standard_error(values)
+    if error is not None:
+        ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     ax.plot(x, mean, line, color=colour, label=label, marker="o" if len(mean) < 12 else None, markersize=4)
 
 

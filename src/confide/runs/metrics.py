@@ -14,6 +14,7 @@ from confide.algorithms.base import Algorithm
 from confide.errors import ConfideError
 from confide.problem.block import SolverError
 from confide.problem.problem import Problem, Public
+from confide.runs.spread import standard_error
 
 Array = NDArray[np.float64]
 
@@ -95,18 +96,36 @@ def augmented(shot: Snapshot) -> Array:
 
 def test(shot: Snapshot) -> Array:
     """On the public test set, the agents' average model: accuracy for labels, mean loss for real targets: (seeds,)."""
+    return np.array([np.mean(rows) for rows in _on_test_rows(shot, "test")])
+
+
+def test_standard_error(shot: Snapshot) -> Array:
+    """Standard error of `test` for the chance of which rows are in the test set: (seeds,).
+
+    It is the same chance for all seeds: more of them do not make it smaller, more test rows do.
+    """
+    error = standard_error(np.asarray(_on_test_rows(shot, "test_standard_error"), float))
+    if error is None:
+        raise ConfideError("metric 'test_standard_error': 1 test row, must be at least 2")
+    return error
+
+
+def _on_test_rows(shot: Snapshot, name: str) -> list[Any]:
+    """For each seed's average model, what each test row says: right or wrong, or its loss."""
     if shot.test is None:
-        raise ConfideError("metric 'test' needs a public test set: simulate(..., test=(X, y))")
+        raise ConfideError(f"metric {name!r} needs a public test set: simulate(..., test=(X, y))")
     X, y = shot.test
     out = []
     for model in shot.estimates.mean(axis=1):
         guess = shot.problem.predict(X, model)
         real = shot.problem.loss.labels == "real"
-        out.append(np.mean(shot.problem.loss.base.value(guess, y)) if real else np.mean(guess == y))
-    return np.array(out)
+        out.append(shot.problem.loss.base.value(guess, y) if real else guess == y)
+    return out
 
 
 METRICS: dict[str, Metric] = {
     "error": error, "consensus": consensus, "risk": risk, "objective": objective, "augmented": augmented, "test": test,
+    "test_standard_error": test_standard_error,
 }  # fmt: skip
-PUBLIC: tuple[Metric, ...] = (consensus, test)  # of models, which are public, and of a test set declared public
+# of models, which are public, and of a test set declared public
+PUBLIC: tuple[Metric, ...] = (consensus, test, test_standard_error)

@@ -27,6 +27,7 @@ from confide.runs import evaluation
 from confide.runs.evaluation import Evaluation
 from confide.runs.frames import Row, Tabular
 from confide.runs.setting import Setting, versions
+from confide.runs.spread import Spread, recorded
 
 Array = NDArray[np.float64]
 FORMAT = 2  # 1 had no network, setting and id, of which a report is made
@@ -131,7 +132,19 @@ class Run(Tabular):
 
     def __repr__(self) -> str:
         s, k, w = self.estimates.shape
-        return f"Run({self.algorithm}: {s} seeds, {k} agents, {w} coefficients, {self.rounds} rounds; {self.privacy})"
+        found = "".join(
+            f"{name} {self.last(name)}; "
+            for name, values in self.history.items()
+            if name != "round" and len(values) and (self.privacy.simulated or name in self.public)
+        )  # fmt: skip
+        return (
+            f"Run({self.algorithm}: {s} seeds, {k} agents, {w} coefficients, {self.rounds} rounds; "
+            f"{found}{self.privacy})"
+        )
+
+    def last(self, metric: str) -> Spread:
+        """A recorded metric after the last round: mean over seeds and its standard error, "0.853 ± 0.002" as text."""
+        return Spread.of(np.ravel(self.history[recorded(self.history, metric)][-1]))
 
     def rows(self) -> list[Row]:
         """One per recorded round and seed, with every metric: what `to_pandas` and `to_polars` make a frame of."""

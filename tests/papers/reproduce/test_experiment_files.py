@@ -159,6 +159,13 @@ def test_mistakes_are_one_line(folder, monkeypatch):
         names()
 
 
+def test_installed_without_a_checkout_the_current_folder_has_them(folder, monkeypatch):
+    monkeypatch.delenv("CONFIDE_EXPERIMENTS")
+    elsewhere = folder.parent / "a" / "b" / "c" / "d" / "e" / "f.py"
+    monkeypatch.setattr("confide.papers.reproduce.experiment.__file__", str(elsewhere))
+    assert home() == folder and names() == [("one-paper", "fig1")]
+
+
 def test_installed_without_a_checkout_is_one_line(monkeypatch, tmp_path):
     monkeypatch.delenv("CONFIDE_EXPERIMENTS", raising=False)
     monkeypatch.setattr("confide.papers.reproduce.experiment.__file__", str(tmp_path / "a" / "b" / "c" / "d" / "e.py"))
