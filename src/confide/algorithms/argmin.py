@@ -3,9 +3,9 @@
 A round minimises J(f) = Σ_i s·ℓ_i(x_iᵀf) + R(f)/K + lᵀf + ½a‖f‖². Let rows have norm at most b, |ℓ'| ≤ S, ℓ'' ≤ c, q =
 M·s the weight of all rows, J be h-strongly convex and H = c·b²·q + a + l2/K, so that h ≤ ∇²J ≤ H.
 
-1. *What enters.* Messages lie in the public ball of radius R, so ‖l‖ ≤ L = 2|N|R(max_t η_t + Σ_t of the dual's steps),
-   plus the objective's noise, whose norm is Gamma distributed and above `longest_noise` with probability `MISSED`
-   only.
+1. *What enters.* Messages and the start lie in a public ball of radius R, so ‖l‖ ≤ L = 2|N|R(max_t η_t + Σ_t of the
+   dual's steps), plus the objective's noise, whose norm is Gamma distributed and above `longest_noise` with probability
+   `MISSED` only.
 2. *How large f gets.* ‖∇J(0)‖ ≤ G = qSb + L, so the argmin f* has ‖f*‖ ≤ G/h. Descent with step 1/H from a start in the
    ball never moves away from f*: all its iterates have norm at most F = R + 2G/h.
 3. *Floating point.* With u = 2⁻⁵³ a margin is off by (W + 4)u·bF, a slope by c times that and 8uS, a sum over M rows by
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammainccinv
 
-from confide.algorithms.base import Array, row_length
+from confide.algorithms.base import Array, at_home, row_length
 from confide.problem.problem import Public
 from confide.problem.solvers import WORST_CONDITION
 
@@ -46,6 +46,8 @@ def gap(method: Any, public: Public) -> str:
     """Why the solver's tolerance is not certain; empty if it is."""
     if not (public.loss.smooth and public.penalty.smooth):
         return "the solver's tolerance is certain for smooth losses and penalties only"
+    if not at_home(type(public.penalty)):
+        return f"{type(public.penalty).__name__} is a penalty from outside, whose word enforces nothing"
     numbers = [method.tolerance, row_length(public), *np.ravel(public.each(method.coupling))]
     if not all(1 / EXTREME <= v <= EXTREME for v in numbers):
         return (
@@ -54,7 +56,8 @@ def gap(method: Any, public: Public) -> str:
     radius = method.message_bound(public)
     if not radius <= EXTREME:
         return "neighbours may send anything: the solver's tolerance is certain inside a public ball only"
-    need = float(np.max(least_tolerance(method, public, radius)))
+    start = float(np.max(np.linalg.norm(method.init(public.whole).primal, axis=-1)))  # public, and in no ball
+    need = float(np.max(least_tolerance(method, public, max(radius, start))))
     if not need <= method.tolerance:
         return f"floating point cannot promise a tolerance below {need:.1e} here: raise tolerance"
     return ""

@@ -189,7 +189,7 @@ class Algorithm(metaclass=FormerNames):
     def guarantee(self, public: Public) -> Guarantee:
         """Label and reason. A class outside this package that overrides more than `OPEN` is proven by nobody."""
         said = self.stated(public)
-        if said.label == Label.PROVEN and (own := overridden(type(self))):
+        if said.label == Label.PROVEN and (own := overridden(self)):
             said = Guarantee(Label.ASSUMED, f"{self.name} has a {own} of its own, which nobody has proven")
         return said.backed_by(event for now in self.events(public) for event in now)
 
@@ -245,16 +245,22 @@ class Algorithm(metaclass=FormerNames):
         return np.asarray(values, float)
 
 
-def overridden(kind: type) -> str:
-    """A name that a class outside this package defines anew and that a proof rests on; empty if there is none."""
-    ours = [c for c in kind.__mro__ if at_home(c)]
-    for c in kind.__mro__:
-        if c is object or at_home(c):
-            continue
-        free = ours[0].open | set(getattr(c, "__dataclass_fields__", ()))  # type: ignore[attr-defined]
-        for name in vars(c):
-            if not name.startswith("__") and name not in free and any(name in vars(base) for base in ours):
-                return name
+def overridden(method: Algorithm) -> str:
+    """A name that a proof rests on and that others than this package have defined anew; empty if there is none.
+
+    By a class or by a field of it, on the object itself, or by a way of one's own to look names up. Parameters of our
+    own may have other defaults, and others may be added.
+    """
+    kinds = type(method).__mro__
+    ours = [c for c in kinds if at_home(c)]
+    free = ours[0].open | {one.name for one in fields(ours[0])}  # type: ignore[arg-type, attr-defined]
+    foreign = [c for c in kinds if c is not object and not at_home(c)]
+    given = [name for c in foreign for name in vars(c)] + [one.name for one in fields(method)]
+    for name in (*given, *vars(method)):
+        if name == "__getattribute__":
+            return name
+        if not name.startswith("__") and name not in free and any(name in vars(base) for base in ours):
+            return name
     return ""
 
 

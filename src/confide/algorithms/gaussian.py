@@ -23,8 +23,9 @@ from confide.privacy.noise import Noise
 from confide.privacy.published import PublishedBound
 from confide.problem.block import Block
 from confide.problem.checks import finite, whole
+from confide.problem.losses import BlackBox
 from confide.problem.problem import Public
-from confide.problem.questions import QUESTIONS, Gradient, Question, within
+from confide.problem.questions import QUESTIONS, Differences, Gradient, Question, within
 
 OWNER = logging.getLogger("confide.owner")  # what only the owner of the rows may read
 
@@ -171,7 +172,12 @@ class GaussianMethod(GaussianRelease):
     def gap(self, public: Public) -> str:
         asked = {type(self.question(t, public)) for t in range(1, self.rounds + 1)}
         strange = [kind.__name__ for kind in asked if kind not in QUESTIONS]
-        return f"{self.name} asks {strange[0]}, which is not one of the engine's questions" if strange else ""
+        if strange:
+            return f"{self.name} asks {strange[0]}, which is not one of the engine's questions"
+        if isinstance(public.loss, BlackBox) and Differences in asked:
+            alone = "remember no row" if public.loss.by_row else "treat each row alone"
+            return f"nothing forces a function of yours to {alone}"
+        return ""
 
     def enforced(self, public: Public) -> str:
         clipped = np.any(np.isfinite(public.each(self.clip)))

@@ -53,7 +53,7 @@ from confide.algorithms.summed import SummedMethod, mass
 from confide.errors import ConfideError
 from confide.problem.losses import Huber, Logistic, Loss, Multinomial, Quantile, SmoothedHinge, Squared
 from confide.problem.problem import Public
-from confide.problem.questions import Moments, Question, Spread, Standardised
+from confide.problem.questions import EXTREME, Moments, Question, Spread, Standardised, usable_norm
 from confide.problem.standardised import HALF, tamed
 
 PRICE = {"moments": 0.1, "spread": 0.05, "gradient": 0.0}  # of μ², for what round 1 buys
@@ -130,6 +130,10 @@ class JointDescent(SummedMethod):
             raise ConfideError(f"{self.name} rounds={self.rounds}: round 1 buys {self.buys(public)}, give at least 2")
         if public.row_norm is None:
             raise ConfideError(f"{self.name}: rows must be within a norm, see Shards.clip_rows")
+        if not usable_norm(public.row_norm):
+            raise ConfideError(
+                f"{self.name}: row norm {public.row_norm}: must be between {1 / EXTREME:g} and {EXTREME:g}"
+            )
 
     # --- what is asked, and for how much ----------------------------------------------------------------------------
 

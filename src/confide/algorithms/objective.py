@@ -187,4 +187,4 @@ class PerturbedADMM(ADMM):
 
 def bounded(public: Public) -> bool:
     """Whether everything the cost needs is bounded."""
-    return math.isfinite(row_length(public) * public.loss.slope_bound * public.loss.curvature_bound)
+    return math.isfinite(longest_gradient(public) * public.loss.curvature_bound)

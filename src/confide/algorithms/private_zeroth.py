@@ -39,7 +39,6 @@ import numpy as np
 from confide.algorithms.base import Array, Consensus, Parameter, decayed
 from confide.algorithms.gaussian import Ask, GaussianMethod
 from confide.errors import ConfideError
-from confide.problem.losses import BlackBox
 from confide.problem.problem import Public
 from confide.problem.questions import Differences
 
@@ -99,12 +98,6 @@ class PrivateZeroth(GaussianMethod):
 
     def enforced_bound(self, public: Public) -> Array:
         return public.each(self.clip)  # a difference is clipped whatever the rows
-
-    def gap(self, public: Public) -> str:
-        if isinstance(public.loss, BlackBox):
-            alone = "remember no row" if public.loss.by_row else "treat each row alone"
-            return f"nothing forces a function of yours to {alone}"
-        return super().gap(public)
 
     def longest_step(self, t: int, public: Public) -> Array:
         slope = public.width * self.longest_answer(t, public) / math.sqrt(self.directions)  # of P·mean_j d_j ν_j

@@ -175,6 +175,10 @@ class EveryonesNoise:
 
     def gaussian(self, name: str, value: Array, scale: Array) -> Array:
         """The value (1, parties, numbers) with noise of deviation scale, one of each party."""
+        if value.shape[:2] != (1, self.parties):
+            raise ConfideError(
+                f"secure noise for {value.shape[:2]} seeds and agents: here are {(1, self.parties)}, each pays once"
+            )
         if (self.round, name) in self.drawn:
             raise RuntimeError(f"round {self.round}: noise {name!r} was drawn already")
         self.drawn.add((self.round, name))

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.errors import WrongType
+from confide.errors import ConfideError, WrongType
 from confide.problem.block import Block
 from confide.problem.kernels import rounding
 from confide.problem.problem import Public
@@ -55,6 +55,7 @@ from confide.problem.standardised import (
 )
 
 Array = NDArray[np.float64]
+EXTREME = 1e100  # of a norm that rows are divided by
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,19 +234,31 @@ class Spread(Question):
 class Standardised(Gradient):
     """The clipped gradient in θ at public (θ, centre, stretch), rows u = stretch∘(x/C - centre) beside a ½: (S, A, W).
 
-    `bound` is on a row's gradient, `norm` (A, 1) is C, which must be enforced on the rows.
+    `bound` is on a row's gradient, `norm` (A, 1) is C, which must be enforced on the rows, and of a size that quotients
+    and sums of rows stay among the normal numbers.
     """
 
     norm: Array
 
     def answer(self, block: Block, *at: Any) -> Array:
         theta, centre, stretch = at
+        within_norm = block.shards.row_norm is not None and np.all(self.norm >= block.shards.row_norm)
+        if not (within_norm and usable_norm(float(np.min(self.norm))) and usable_norm(float(np.max(self.norm)))):
+            raise ConfideError(
+                f"norm {np.min(self.norm)} of standardised rows: must be at least their row norm, see "
+                f"Shards.clip_rows, and between {1 / EXTREME:g} and {EXTREME:g}"
+            )
         slope = self.bound[:, 0] / math.sqrt(1.0 + HALF**2 * block.intercept)
         return standard_gradient(block, theta, centre, stretch, self.norm[:, 0], slope)
 
     def _rounding(self, public: Public) -> Array:
         """Errors of Σ s x/C and of centre·Σ s, both stretched, are at most 2·`LARGEST_STRETCH` times a gradient's."""
         return math.sqrt(2.0) * LARGEST_STRETCH * super()._rounding(public)
+
+
+def usable_norm(norm: float) -> bool:
+    """Whether rows within it may be standardised: public, so that it may be said."""
+    return 1 / EXTREME <= norm <= EXTREME
 
 
 # the closed list
