@@ -5,9 +5,12 @@ import os
 import pytest
 
 from confide.errors import ConfideError
-from confide.files import OWNER_ONLY, write_whole
+from confide.files import OWNER_ONLY, toml, write_whole
 from confide.files.parts import from_table, to_table
+from confide.network.identity import load_card
+from confide.node import amendment, federation
 from confide.problem import losses
+from confide.schema.schema import Schema
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -25,6 +28,14 @@ def test_a_new_file_never_takes_the_place_of_another(tmp_path):
     with pytest.raises(FileExistsError):
         write_whole(path, b"another", OWNER_ONLY, new=True)
     assert path.read_bytes() == b"mine" and os.listdir(tmp_path) == ["key"]
+
+
+def test_a_durable_file_outlives_a_power_loss_under_its_name(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    write_whole(tmp_path / "a", iter([b"one", b"two"]))
+    assert (tmp_path / "a").read_bytes() == b"onetwo"
+    assert len(synced) == 2 and synced[0].endswith(".part") and synced[1] == str(tmp_path)
 
 
 def test_a_part_comes_back_from_its_table():
@@ -53,3 +64,24 @@ def test_parts_within_parts_end(tmp_path):
         table = {"name": "NoisyLabels", "loss": table}
     with pytest.raises(ConfideError, match="unknown name"):
         from_table(table, "loss", losses.ALL)
+
+
+@pytest.mark.parametrize("read", [toml.load, Schema.load, federation.load, amendment.load, load_card])
+@pytest.mark.parametrize("data, said", [
+    (b"a = ", "not TOML: "),
+    (b"a = " + b"9" * 5000, "not TOML: "),
+    (b"a = \"\xff\"", "not TOML: it is not text in UTF-8"),
+    (b"a = " + b"[" * 5000 + b"]" * 5000, "lists or tables nested too deeply: "),
+])  # fmt: skip
+def test_what_is_no_toml_is_one_line_of_every_file(tmp_path, read, data, said):
+    path = tmp_path / "file.toml"
+    path.write_bytes(data)
+    with pytest.raises(ConfideError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}: {said}") and "\n" not in str(error.value)
+
+
+def test_a_card_has_its_fields_and_no_others(tmp_path):
+    (tmp_path / "card.toml").write_text('name = "a"\nadress = "b"\n')
+    with pytest.raises(ConfideError, match=r"card.toml: unknown field adress: allowed are name, address, fingerprint"):
+        load_card(tmp_path / "card.toml")

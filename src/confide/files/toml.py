@@ -1,19 +1,39 @@
-"""Writing TOML, which Python only reads, laid out for people."""
+"""TOML: read, every mistake being one line; and written, which Python does not do, laid out for people."""
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from confide.errors import WrongType
+from confide.errors import ConfideError, WrongType
 
 WIDTH = 80
-Path = tuple[str, ...]
+Place = tuple[str, ...]  # of a field: the names of its tables, and its own
 
 
-def dumps(document: Mapping[str, Any], notes: Mapping[Path, str] | None = None, prefix: Path = (),
+def load(path: str | Path) -> dict[str, Any]:
+    """The document in a file."""
+    try:
+        return loads(Path(path).read_text(encoding="utf-8-sig"), str(path))
+    except UnicodeDecodeError:
+        raise ConfideError(f"{path}: not TOML: it is not text in UTF-8") from None
+
+
+def loads(text: str, where: str) -> dict[str, Any]:
+    """The document in a text; `where` names it in the one line of an error."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
+        raise ConfideError(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise ConfideError(f"{where}: lists or tables nested too deeply: must be at most a few deep") from None
+
+
+def dumps(document: Mapping[str, Any], notes: Mapping[Place, str] | None = None, prefix: Place = (),
           deep: bool = False) -> str:  # fmt: skip
     """Plain values first, then [tables], then [[lists of tables]].
 
@@ -25,7 +45,7 @@ def dumps(document: Mapping[str, Any], notes: Mapping[Path, str] | None = None, 
     return "\n".join(lines).strip() + "\n"
 
 
-def _section(table: Mapping[str, Any], prefix: Path, path: Path, notes: Mapping[Path, str], deep: bool) -> list[str]:
+def _section(table: Mapping[str, Any], prefix: Place, path: Place, notes: Mapping[Place, str], deep: bool) -> list[str]:
     headed = [k for k, v in table.items() if isinstance(v, Mapping) and (deep or not path)]
     listed = [] if path else [k for k, v in table.items() if _tables(v)]
     plain = [k for k in table if k not in headed and k not in listed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from confide.errors import ConfideError
@@ -11,11 +12,13 @@ from confide.errors import ConfideError
 OWNER_ONLY = 0o600
 
 
-def write_whole(path: str | Path, data: bytes, mode: int = 0o666, *, new: bool = False, durable: bool = True) -> Path:
+def write_whole(path: str | Path, data: bytes | Iterable[bytes], mode: int = 0o666, *, new: bool = False,
+                durable: bool = True) -> Path:  # fmt: skip
     """Write beside `path` and move it there, so that no reader ever meets half a file.
 
+    data      all of it, or its pieces in turn
     new       never in the place of another file: FileExistsError
-    durable   on disk before it is there; without, a power loss may leave the file that was there before
+    durable   there after a power loss, too; without, that may leave the file that was there before
     """
     path = Path(path)
     folder = path.absolute().parent
@@ -26,20 +29,33 @@ def write_whole(path: str | Path, data: bytes, mode: int = 0o666, *, new: bool =
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # no process meets what another left behind
     try:
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
         if new:
             os.link(part, path)
-            return path
-        return part.replace(path)
+        else:
+            part.replace(path)
+        if durable:
+            sync_folder(folder)
+        return path
     except FileExistsError:
         raise
     except OSError as error:  # a write that fails, as on a full disk, names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was made, renamed or removed there stays so after a power loss."""
+    if hasattr(os, "O_DIRECTORY"):  # Windows has none, and needs none
+        handle = os.open(folder, os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def check_new(path: Path, option: str) -> None:

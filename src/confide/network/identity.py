@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from confide.errors import ConfideError
-from confide.files import OWNER_ONLY, write_whole
+from confide.files import OWNER_ONLY, toml, write_whole
+from confide.files.keys import strict
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # one DNS label
 YEARS = 10
@@ -37,6 +38,7 @@ AGREEMENT_LABEL, AMENDMENT_LABEL = b"confide agreement\0", b"confide amendment\0
 _ECDSA = ec.ECDSA(utils.Prehashed(hashes.SHA256()))
 BY_RELAY = "relay"  # the address of who takes no connections: its neighbours find it at the federation's relay
 KEY, CERTIFICATE, CARD = "key.pem", "certificate.pem", "card.toml"
+FIELDS = ("name", "address", "fingerprint", "certificate")  # of a card, and of a member in a federation
 
 
 @dataclass(frozen=True)
@@ -242,17 +244,11 @@ def self_signed(key: ec.EllipticCurvePrivateKey, name: str) -> x509.Certificate:
 
 def load_card(path: Path) -> Card:
     """The card at `path`."""
-    import tomllib
-
+    document = toml.load(path)
     try:
-        fields = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise ConfideError(f"{path}: not a card, or damaged") from None
-    if set(fields) != {"name", "address", "fingerprint", "certificate"}:
-        raise ConfideError(
-            f"{path}: has {', '.join(fields) or 'nothing'}: a card has name, address, fingerprint and certificate"
-        )
-    return Card.from_text(**fields)
+        return Card.from_text(**strict(document, "", FIELDS))
+    except ConfideError as error:
+        raise ConfideError(f"{path}: {error}") from None
 
 
 def check_name(name: str) -> None:

@@ -42,6 +42,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import ConfideError
+from confide.files import sync_folder
 from confide.network.pairing import SIZE, expand
 from confide.privacy.discrete import SMALLEST
 from confide.privacy.discrete_gaussian import GRID, Reservoir, quantise, sample
@@ -148,9 +149,7 @@ class ClaimFile:
         if whole < len(data):
             os.ftruncate(self._file, whole)
         os.fsync(self._file)
-        folder = os.open(path.absolute().parent, os.O_DIRECTORY)
-        os.fsync(folder)
-        os.close(folder)
+        sync_folder(path.absolute().parent)
 
     def claim(self, round: int, attempt: int) -> None:
         if not (1 <= round <= LARGEST_NUMBER and 1 <= attempt <= LARGEST_NUMBER):

@@ -32,7 +32,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from confide.errors import ConfideError
-from confide.files import OWNER_ONLY, write_whole
+from confide.files import OWNER_ONLY, sync_folder, write_whole
 from confide.network.identity import KEY_LABEL, LIST_LABEL, SIGNATURE, Card, Identity
 
 SIZE = 32  # bytes of a key, a nonce, a fingerprint, a secret, and of the hash that names a federation
@@ -100,7 +100,6 @@ class RunKey:
                 raise ConfideError(f"{path} holds the key of a run already: end that run first")
             body = MAGIC + federation + secret + made.nonce
             write_whole(path, body + hashlib.sha256(body).digest(), OWNER_ONLY)
-            _sync(path.parent)
         return made
 
     @classmethod
@@ -215,11 +214,4 @@ def erase(path: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     path.unlink()
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """What was made or removed there stays so after a power failure."""
-    handle = os.open(folder, os.O_DIRECTORY)
-    os.fsync(handle)
-    os.close(handle)
+    sync_folder(path.parent)

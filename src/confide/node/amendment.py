@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -40,8 +39,8 @@ import numpy as np
 
 from confide.algorithms import REGISTRY
 from confide.errors import ConfideError
+from confide.files import toml
 from confide.files.keys import strict
-from confide.files.toml import dumps
 from confide.network.generators import components
 from confide.network.identity import Card
 from confide.node import federation as federations
@@ -79,7 +78,7 @@ class Amendment:
         return out if not self.cards else out | {"members": [card.to_json() for card in self.cards]}
 
     def to_toml(self) -> str:
-        return dumps(self.document())
+        return toml.dumps(self.document())
 
     @property
     def hash(self) -> bytes:
@@ -89,10 +88,9 @@ class Amendment:
 
 
 def load(path: Path) -> Amendment:
+    document = toml.load(path)
     try:
-        return from_document(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
-        raise ConfideError(f"{path}: not an amendment, or damaged") from None
+        return from_document(document)
     except ConfideError as error:
         raise ConfideError(f"{path}: {error}") from None
 

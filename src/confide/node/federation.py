@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as default
@@ -36,10 +35,11 @@ import numpy as np
 
 from confide.algorithms import REGISTRY, Algorithm, JointDescent, SummedMethod
 from confide.errors import ConfideError
+from confide.files import toml
 from confide.files.keys import strict
 from confide.files.parts import from_table
 from confide.network.graph import Graph
-from confide.network.identity import BY_RELAY, Card
+from confide.network.identity import BY_RELAY, FIELDS, Card
 from confide.privacy import Event, Guarantee, Label
 from confide.privacy.budget import of_agent
 from confide.problem import losses, penalties
@@ -56,7 +56,7 @@ SEEDED = "test noise: its seed is public, it protects nobody"
 TOP = ("format", "name", "run", "timeout", "model", "algorithm", "graph", "members")
 MODEL = ("loss", "penalty", "weighting")
 ROWS = ("features", "row_norm", "intercept")  # a schema says these
-MEMBER = ("name", "address", "fingerprint", "certificate")
+MEMBER = FIELDS
 LARGEST_TIMEOUT = 7 * 86400.0
 PATIENCE, LARGEST_PATIENCE = 86400.0, 366 * 86400.0
 MOST_RESTARTS = 10_000
@@ -182,12 +182,7 @@ class Federation:
 
 def load(path: str | Path) -> Federation:
     """The federation in a file; every mistake is one line."""
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfideError(f"{path}: not TOML: {error}") from None
-    except RecursionError:
-        raise ConfideError(f"{path}: lists or tables nested too deeply: a federation has none deeper than 4") from None
+    document = toml.load(path)
     try:
         return from_document(document)
     except ConfideError as error:

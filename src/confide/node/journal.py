@@ -26,9 +26,11 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from confide.errors import ConfideError
+from confide.files import OWNER_ONLY, sync_folder, write_whole
 from confide.network import wire
 from confide.privacy.chain import Damaged
 
@@ -273,14 +275,5 @@ def _locked(path: Path) -> int:
 def _create(path: Path, run: bytes, nonce: bytes, pieces: Iterable[bytes] = ()) -> None:
     """A journal, empty or of these pieces, there whole or not at all, even after a power failure."""
     head = _HEADER.pack(MAGIC, VERSION, run, nonce, 0)[:-4]
-    part = path.with_name("journal.part")
-    with os.fdopen(os.open(part, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(head + zlib.crc32(head).to_bytes(4, "little"))
-        file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    for folder in (path.parent, path.parent.parent):
-        handle = os.open(folder, os.O_DIRECTORY)
-        os.fsync(handle)
-        os.close(handle)
+    write_whole(path, chain([head, zlib.crc32(head).to_bytes(4, "little")], pieces), OWNER_ONLY)
+    sync_folder(path.parent.parent)  # which the run's folder is new in

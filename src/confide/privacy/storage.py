@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.errors import ConfideError
+from confide.files import sync_folder
 from confide.privacy.budget import Cost, added
 from confide.privacy.chain import Chain, Damaged, Head
 from confide.privacy.events import Event, Kind
@@ -301,10 +302,7 @@ class Store:
                 os.link(part, target)
         finally:
             part.unlink()
-        if hasattr(os, "O_DIRECTORY"):  # Windows has none, and needs none
-            folder = os.open(target.parent, os.O_DIRECTORY)
-            os.fsync(folder)
-            os.close(folder)
+        sync_folder(target.parent)
 
     def _connected(self, path: Path) -> Connection:
         """A connection to a file that is there; what it writes is on disk when a transaction ends."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,11 +19,7 @@ Notes = Mapping[tuple[str, ...], str]
 
 
 def loads(text: str, source: str = "schema") -> Schema:
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfideError(f"{source}: not TOML: {error}") from None
-    return from_dict(table, source)
+    return from_dict(toml.loads(text, source), source)
 
 
 def from_dict(table: Any, source: str = "schema") -> Schema:

@@ -236,11 +236,9 @@ class Schema:
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a TOML file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise ConfideError(f"{path}: not a schema: it is not text in UTF-8") from None
-        return cls.from_toml(text, str(path))
+        from confide.files import toml
+
+        return cls.from_dict(toml.load(path), str(path))
 
 
 def _check_choice(where: str, field: str, value: Any, allowed: Sequence[str]) -> None:
