@@ -12,7 +12,8 @@ from typing import Any
 from docstrings import markdown, sentence, wrapped
 
 from confide.algorithms import PHASES, REGISTRY, Algorithm
-from confide.cli.algorithms import NETWORKS, usual
+from confide.cli.algorithms import NETWORKS
+from confide.runs.usual import usual_guarantee
 
 NOTES = {"objective": "Objective perturbation", "zeroth": "Zeroth-order gradients"}  # derivations that methods share
 FAMILIES = {
@@ -120,7 +121,7 @@ def page(name: str) -> str:
 
 def facts(kind: type[Algorithm]) -> str:
     """Network, losses and guarantee at a glance."""
-    guarantee, settings = usual(kind)
+    guarantee, settings = usual_guarantee(kind)
     how = f" with {', '.join(f'`{s}`' for s in settings)}" if settings and guarantee.label != "none" else ""
     network = {"peer": "peers", "all": "a hub that relays sums", "central": "none: rows in one place"}[kind.topology]
     label = f"**{guarantee.label}**{how}: {guarantee.reason}"
@@ -177,7 +178,7 @@ def overview() -> str:
         for name in names:
             kind = kinds()[name]
             what = sentence(docstring(kind)).partition(": ")[2] or sentence(docstring(kind))
-            what, label = what[:1].upper() + what[1:], usual(kind)[0].label
+            what, label = what[:1].upper() + what[1:], usual_guarantee(kind)[0].label
             rows.append(f"| [{name}]({slug(name)}) | {NETWORKS[kind.topology]} | {label} | {what} |")
         parts.append(f"## {title}\n\n| method | network | guarantee | |\n|---|---|---|---|\n" + "\n".join(rows) + "\n")
     also = ", ".join(f"[{title.lower()}]({slug(name)})" for name, title in NOTES.items())

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from confide.cli import app
-from confide.cli.account import ending
+from confide.node.ending import end_run
 from confide.privacy import Gaussian, PureDP
 from confide.privacy.ledger import ROW, BudgetExceeded, Ledger
 from confide.privacy.storage import append
@@ -128,10 +128,10 @@ def test_ending_by_word_is_all_or_nothing(ledger: Ledger) -> None:
         ledger.charge(population, "run", 1, [SMALL])
     rows = ledger.head().rows
     with pytest.raises(ValueError, match="holds nothing"):  # in yard
-        ending(ledger, "run", None, None, 3)
+        end_run(ledger, "run", None, None, 3)
     assert ledger.head().rows == rows and len(ledger.holds("ward")) == 1
     assert [e.round for e in ledger.entries("ward")] == [1] and ledger.spent("ward") == ledger.spent("yard")
-    assert len(ending(ledger, "run", "ward", None, 3)) == 1 and ledger.holds("ward") == []
+    assert len(end_run(ledger, "run", "ward", None, 3)) == 1 and ledger.holds("ward") == []
 
 
 @pytest.mark.parametrize("other", [" Zürich", "Zürich ", "Zu\u0308rich"])

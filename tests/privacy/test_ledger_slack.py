@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.cli.account import ending
+from confide.node.ending import end_run
 from confide.privacy import ZCDP, Gaussian, mu_for
 from confide.privacy.budget import HEADROOM, Balance, Bill, Cost, headroom, limit
 from confide.privacy.ledger import ROW, BudgetExceeded, Ledger
@@ -196,7 +196,7 @@ def test_a_run_ended_by_word_takes_the_slack_it_held(ledger: Ledger, calculus: s
     ledger.change_budget("p", 1.0, DELTA, calculus=calculus)
     ledger.reserve("p", "r", [[secure(0.02, 1e-20)]] * 3)
     held, slack = ledger.balance("p").held, ledger.holds("p")[0].slack
-    ending(ledger, "r", None, None, 2)
+    end_run(ledger, "r", None, None, 2)
     balance = ledger.balance("p")
     assert (balance.calculus, balance.held) == (calculus, 0.0)
     assert balance.spent == pytest.approx(held, rel=1e-12) and balance.spent >= held

@@ -17,6 +17,7 @@ from confide._version import __version__
 from confide.audit.adversary import ADVERSARIES
 from confide.errors import MissingExtra
 from confide.files import write_whole
+from confide.files.plain import without_infinity
 
 Array = NDArray[np.float64]
 COLOURS, INK, WARNING = ("#0072B2", "#E69F00"), "#22303c", "#D55E00"  # told apart by all eyes
@@ -157,9 +158,9 @@ class AuditResult:
         scores = [[float(f"{s:.6g}") for s in part] for part in self.scores]
         out = {"version": __version__, "verdict": self.verdict, "refuted": self.refuted}
         out |= {name: getattr(self, name) for name in names}
-        out["tried"] = [{k: _finite(v) for k, v in t._asdict().items()} for t in self.tried]
+        out["tried"] = [without_infinity(t._asdict()) for t in self.tried]
         out |= {"could_see": self.could_see, "could_not_see": self.could_not_see}
-        return out | {"parameters": {k: _finite(v) for k, v in self.parameters.items()}, "scores": scores}
+        return out | {"parameters": without_infinity(self.parameters), "scores": scores}
 
     def save(self, path: str | Path) -> Path:
         """Write JSON, whole or not at all."""
@@ -219,11 +220,6 @@ class AuditResult:
 def _wrap(text: str, mark: str) -> str:
     """Within 80 columns, what follows the first line indented under it."""
     return fill(text, 80, initial_indent=mark, subsequent_indent=" " * len(mark) + ("" if "-" in mark else "  "))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null."""
-    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _write(path: Path, content: bytes) -> Path:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json as jsonlib
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from confide.errors import ConfideError
+from confide.files.plain import without_infinity
 
 if TYPE_CHECKING:
     from confide.privacy.ledger import Entry, Ledger
@@ -46,6 +46,7 @@ def account(
 
     Example: confide account --json
     """
+    from confide.node.ending import end_run
     from confide.privacy.ledger import Ledger, default_path
 
     path = ledger or default_path()
@@ -56,7 +57,7 @@ def account(
         typer.echo(jsonlib.dumps(empty) if json else f"Nothing is charged yet: there is no {path}")
         return
     with Ledger(path, create=False) as book:
-        ended = [] if end is None else ending(book, end, population, journal, released)
+        ended = [] if end is None else end_run(book, end, population, journal, released)
         names = book.populations()
         if population is not None and population not in names:
             raise ConfideError(f"no population {population!r} in {path}: there are {', '.join(names) or 'none'}")
@@ -65,21 +66,12 @@ def account(
     chain = {"verified": True, "rows": head.rows, "tag": head.tag.hex(), "notes": notes}
     if json:
         said = {"ledger": str(path), "chain": chain, "populations": pages, **({"ended": ended} if end else {})}
-        typer.echo(jsonlib.dumps(plain(said), ensure_ascii=False, indent=2))
+        typer.echo(jsonlib.dumps(without_infinity(said), ensure_ascii=False, indent=2))
     elif end is None:
         show(path, chain, pages)
     else:
         for one in ended:
             typer.echo("\n".join(ending_lines(one)))
-
-
-def plain(value: Any) -> Any:
-    """As JSON can say it, which has no infinite numbers: null, where there is no finite one."""
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def page(book: Ledger, name: str) -> dict[str, Any]:
@@ -198,65 +190,6 @@ def named(run: dict[str, Any]) -> str:
 
 
 # --- ending a run -----------------------------------------------------------------------------------------------------
-
-
-def ending(book: Ledger, run: str, population: str | None, journal: Path | None, released: int | None
-           ) -> list[dict[str, Any]]:  # fmt: skip
-    """Charge what the run released and was not charged for, then give back what it holds; what was done."""
-    if (journal is None) == (released is None):
-        raise ConfideError("--end: say what the run released, by --journal FOLDER or by --released N")
-    found = [(name, party) for name, party in book.who(run) if population in (None, name)]
-    if journal is not None:
-        from confide.node.closing import Closing
-
-        word = Closing.read(journal, run)
-        found = [(name, party) for name, party in found if party == word.party] or (
-            [] if population is None else [(population, word.party)])  # fmt: skip
-    if not found:
-        where = "" if population is None else f" of {population!r}"
-        raise ConfideError(f"no run {run!r}{where} in {book.path}: see `confide account`")
-    if released is not None and released < 0:
-        raise ConfideError(f"--released {released}: must be 0 or more")
-    out = []
-    with book.together():  # for all populations, or for none
-        for name, party in found:
-            before = {b.kind: b for b in book.balances(name)}
-            if journal is not None:
-                done = book.settle(name, run, word.released(), party=party, method=word.method,
-                                   guarantee=word.guarantee)  # fmt: skip
-            else:
-                assert released is not None
-                done = by_word(book, name, run, party, released)
-            holds = [h for h in book.holds(name) if (h.run, h.party) == (run, party)]
-            book.end(name, run, party=party)
-            if journal is not None:
-                word.forget()
-            out.append({
-                "population": name, "run": run, "party": party, "rounds": len(book.attempts(name, run, party=party)),
-                "charged_now": [{"round": t, "attempt": a} for t, a in done],
-                "given_back": [{"unit": h.kind[0], "epsilon": before[h.kind].at(h.amount)} for h in holds],
-            })  # fmt: skip
-    return out
-
-
-def by_word(book: Ledger, population: str, run: str, party: str, released: int) -> list[tuple[int, int]]:
-    """Charge rounds 1 to `released`. What the missing ones cost is not known: all that the run holds covers them."""
-    from confide.privacy import Free
-    from confide.privacy.budget import events_of_cost
-
-    charged = book.attempts(population, run, party=party)
-    missing = [t for t in range(1, released + 1) if t not in charged]
-    if not missing:
-        return []
-    calculi = {balance.kind: balance.calculus for balance in book.balances(population)}
-    holds = {h.kind: h for h in book.holds(population) if (h.run, h.party) == (run, party)}
-    events = [event for h in holds.values() if h.kind[2] == NETWORK  # and a coalition pays as if it were everyone
-              for event in events_of_cost(h.amount, calculi[h.kind], h.kind, h.slack)]  # fmt: skip
-    if not events:
-        raise ConfideError(f"run {run!r} holds nothing, and what round {missing[0]} cost is not known: give --journal")
-    first, *rest = missing
-    return book.settle(population, run, [(first, 1, events), *((t, 1, [Free()]) for t in rest)], party=party,
-                       guarantee="assumed: charged by the owner's word, all that the run held")  # fmt: skip
 
 
 def ending_lines(done: dict[str, Any]) -> list[str]:

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 import json as jsonlib
 from dataclasses import fields
-from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from confide.errors import ConfideError
-
-if TYPE_CHECKING:
-    from confide.algorithms import Algorithm
-    from confide.privacy import Guarantee
-    from confide.problem.problem import Public
-
 NETWORKS = {"peer": "peers", "all": "server", "central": "central"}
-# Ways to ask a method for privacy, the usual last; a method takes those whose names it knows.
-SETTINGS: tuple[dict[str, float], ...] = (
-    {}, {"noise_rate": 1.0}, {"noise_rate": 1.0, "release_noise": 1.0}, {"noise": 1.0}, {"noise": 1.0, "clip": 1.0},
-)  # fmt: skip
-SILENT = "messages carry no noise"
 
 
 def algorithms(json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
@@ -42,53 +29,17 @@ def algorithms(json: Annotated[bool, typer.Option("--json", help="Print one JSON
 def listing() -> list[dict[str, Any]]:
     """One entry for each method, those that other packages offer last."""
     from confide.algorithms.catalogue import catalogue
+    from confide.runs.usual import usual_guarantee
 
     out = []
     for name, kind in catalogue().items():
-        guarantee, settings = usual(kind)
+        guarantee, settings = usual_guarantee(kind)
         out.append({
             "name": name, "paper": kind.paper, "losses": kind.needs, "network": NETWORKS[kind.topology],
             "guarantee": str(guarantee.label), "reason": guarantee.reason, "set": list(settings),
             "parameters": [f.name for f in fields(kind)],
         })  # fmt: skip
     return out
-
-
-def usual(kind: type[Algorithm]) -> tuple[Guarantee, dict[str, float]]:
-    """The best guarantee the method gives under the settings above, and the setting."""
-    from confide.privacy import Guarantee, Label
-
-    order = [Label.PROVEN, Label.ASSUMED, Label.REFUTED, Label.NONE]
-    best, how = Guarantee(Label.NONE, SILENT), dict[str, float]()
-    for settings, public in product(SETTINGS, publics(kind)):
-        if not settings.keys() <= {f.name for f in fields(kind)}:
-            continue
-        try:
-            method = kind(**settings)  # type: ignore[arg-type]
-            method.check(public)
-            given = method.guarantee(public)
-        except ConfideError:  # not this loss, or not these parameters together
-            continue
-        if order.index(given.label) <= order.index(best.label):
-            best, how = given, settings
-    return best, how
-
-
-def publics(kind: type[Algorithm]) -> list[Public]:
-    """Small public networks of bounded rows, one for each loss a method may ask for; no row is needed."""
-    import numpy as np
-
-    from confide.network.graph import Graph
-    from confide.problem import losses
-    from confide.problem.penalties import L2
-    from confide.problem.problem import Public
-
-    sizes, agents = np.full(3, 100), np.arange(3)
-    whole = [
-        Public(Graph.ring(3), sizes, loss, L2(0.01), 4, weighting="rows", row_norm=1.0, agents=agents)
-        for loss in (losses.Logistic(), losses.Quantile(0.5), losses.NoisyLabels(losses.Logistic(), 1.0))
-    ]
-    return [public.as_one() for public in whole] if kind.topology == "central" else whole
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -114,6 +65,8 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 def asked(rows: list[dict[str, Any]]) -> dict[str, str]:
     """Under the table: what to set for a guarantee, and why there is none."""
+    from confide.runs.usual import SILENT
+
     notes: dict[str, str] = {}
     for row in rows:
         if row["guarantee"] == "proven":

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.account import plain
 from confide.errors import ConfideError, MissingExtra
+from confide.files.plain import without_infinity
 
 if TYPE_CHECKING:
     from confide.node.daemon import Status
@@ -195,7 +195,7 @@ def run(
     if status.code == 130:
         raise typer.Exit(130)
     said = vars(status)
-    typer.echo(jsonlib.dumps(plain(said), ensure_ascii=False, indent=2) if json else "\n".join(lines(said)))
+    typer.echo(jsonlib.dumps(without_infinity(said), ensure_ascii=False, indent=2) if json else "\n".join(lines(said)))
     raise typer.Exit(status.code)
 
 
@@ -211,7 +211,7 @@ def status(home: Home = HERE, json: Json = False) -> None:
 
     latest = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
     if json:
-        typer.echo(jsonlib.dumps(plain({"runs": latest}), ensure_ascii=False, indent=2))
+        typer.echo(jsonlib.dumps(without_infinity({"runs": latest}), ensure_ascii=False, indent=2))
     else:
         typer.echo("\n\n".join("\n".join(lines(one)) for one in latest) or f"{home}: no run yet")
 

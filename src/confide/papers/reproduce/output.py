@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from confide._version import __version__
 from confide.errors import MissingExtra
 from confide.files import write_whole
+from confide.files.plain import without_infinity
 from confide.papers.reproduce.provenance import judged
 
 if TYPE_CHECKING:
@@ -83,13 +83,4 @@ def _cell(value: Any) -> Any:
 
 
 def as_json(document: Any) -> bytes:
-    return (json.dumps(_finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: it becomes null."""
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return (json.dumps(without_infinity(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
