@@ -6,6 +6,8 @@ A changed signature is a conscious edit of that file: `python tests/test_public_
 import enum
 import inspect
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -109,6 +111,18 @@ def test_docstrings_name_every_parameter(kind):
     names = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     silent = [name for name in names if not re.search(rf"\b{name}\b", says(kind))]
     assert not silent, f"{kind.__module__}.{kind.__name__} says nothing of {', '.join(silent)}"
+
+
+def test_modules_are_imported_under_their_public_names():
+    code = (
+        "import sys; from confide.losses import Logistic; import confide.metrics, confide.penalties as p, confide\n"
+        "from confide.problem import losses, penalties; from confide.runs import metrics\n"
+        "assert Logistic is losses.Logistic and confide.losses is losses is sys.modules['confide.losses']\n"
+        "assert confide.metrics is metrics and p is penalties and losses.__spec__.name == losses.__name__\n"
+        "import confide.nothing"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip().endswith("ModuleNotFoundError: No module named 'confide.nothing'")
 
 
 if __name__ == "__main__":

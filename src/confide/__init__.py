@@ -8,7 +8,12 @@
 Names are loaded when first used, so that `import confide` and the command line start at once.
 """
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from confide._version import __version__
@@ -73,3 +78,24 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _ByPublicName(MetaPathFinder, Loader):
+    """`from confide.losses import Logistic`: what `confide.losses` names is imported under that name, too."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        package, _, last = name.rpartition(".")
+        known = package == __name__ and _MODULES.get(last, name) != name
+        return ModuleSpec(name, self) if known else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(_MODULES[spec.name.rpartition(".")[2]])
+        spec.loader_state = module.__spec__  # the import system is about to write over it
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+sys.meta_path.append(_ByPublicName())
