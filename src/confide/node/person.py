@@ -61,7 +61,7 @@ def read_record(path: Path, schema: Schema) -> dict[str, Any]:
     for name in read:
         if name not in found:
             raise ConfideError(f"{path}: no column {name!r}, the schema declares it")
-    flaws = encode(schema, {name: [found[name]] for name in read}, 1, label=False).flaws
+    flaws = encode(schema, {name: [found[name]] for name in read}, 1, label=False, features=False).flaws
     if flaws:
         raise ConfideError(f"{path}, column {flaws[0].column!r}: {flaws[0].what}")
     return {name: found[name] for name in (*read, schema.label.name) if name in found}

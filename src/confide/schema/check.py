@@ -52,7 +52,7 @@ def check(path: str | Path, schema: Schema, limit: int = 20, party: str | None =
     flaws: list[Flaw] = []
     clipped: list[Flaw] = []
     counts, clip_counts, filled = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]()
-    for part in () if wrong else encoded(path, schema, group=group):
+    for part in () if wrong else encoded(path, schema, group=group, features=False):
         for found, kept, tally in ((part.flaws, flaws, counts), (part.clipped, clipped, clip_counts)):
             kept += [f._replace(row=f.row + rows) for f in found[: limit - len(kept)]]
             tally.update((f.column, f.what) for f in found)

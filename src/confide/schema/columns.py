@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,7 +87,7 @@ def _arrow_numbers(array: Any, marks: frozenset[str]) -> tuple[Array, Mask]:
         fields = _texts(array)
         if fields is None:  # dates, lists: no number
             return np.full(len(array), np.nan), np.asarray(pc.is_null(array))
-        missing = pc.is_in(fields, value_set=pa.array(sorted(marks), fields.type))
+        missing = pc.is_in(fields, value_set=_arrow_texts(sorted(marks)))
         fields = pc.if_else(missing, pa.scalar(None, fields.type), fields)
         try:
             array = pc.cast(fields, pa.float64())
@@ -99,16 +101,30 @@ def _arrow_numbers(array: Any, marks: frozenset[str]) -> tuple[Array, Mask]:
 
 
 def _arrow_codes(array: Any, allowed: tuple[str, ...], marks: frozenset[str]) -> tuple[Index, Mask]:
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     fields = _texts(array)
     if fields is None:
         return np.full(len(array), -1, np.int64), np.asarray(pc.is_null(array))
     fields = pc.replace_substring_regex(fields, f"^{POINT_ZERO.pattern}$", r"\1")
-    found = pc.index_in(fields, value_set=pa.array([plain(value) for value in allowed], fields.type))
-    missing = pc.is_in(fields, value_set=pa.array(sorted({plain(mark) for mark in marks}), fields.type))
+    found = pc.index_in(fields, value_set=_plain_texts(allowed))
+    missing = pc.is_in(fields, value_set=_plain_texts(tuple(sorted(marks))))
     return np.array(pc.fill_null(found, -1), np.int64), np.array(missing, bool)
+
+
+@lru_cache(256)
+def _plain_texts(values: tuple[str, ...]) -> Any:
+    """Declared values as Arrow compares fields with them: the same for every batch of a file."""
+    return _arrow_texts([plain(value) for value in values])
+
+
+def _arrow_texts(values: Sequence[str]) -> Any:
+    """An Arrow array of texts, from its bytes: `pyarrow.array` would load pandas, where it is installed."""
+    import pyarrow as pa
+
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return pa.LargeStringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
 
 
 def _texts(array: Any) -> Any:
@@ -120,7 +136,7 @@ def _texts(array: Any) -> Any:
     if kind.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if kind.is_floating(array.type):  # 1.0 and 1 are the same
-        return pa.array([text(v) for v in array.to_pylist()], pa.large_string())
+        return _arrow_texts([text(v) for v in array.to_pylist()])
     if not any(is_a(array.type) for is_a in (kind.is_string, kind.is_large_string, kind.is_string_view,
                                              kind.is_integer, kind.is_boolean, kind.is_decimal)):  # fmt: skip
         return None

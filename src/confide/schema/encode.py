@@ -43,9 +43,9 @@ class Encoded(NamedTuple):
 class _Encoder:
     """One batch: columns are written into X, and what does not fit is written down."""
 
-    def __init__(self, schema: Schema, columns: Mapping[str, Any], rows: int) -> None:
+    def __init__(self, schema: Schema, columns: Mapping[str, Any], rows: int, features: bool) -> None:
         self.schema, self.columns, self.rows = schema, columns, rows
-        self.X = np.zeros((rows, len(schema.features)))
+        self.X = np.zeros((rows, len(schema.features) if features else 0))
         self.flaws: list[Flaw] = []
         self.clipped: list[Flaw] = []
         self.filled: dict[str, NDArray[np.bool_]] = {}
@@ -53,17 +53,19 @@ class _Encoder:
     def blame(self, where: NDArray[np.bool_], column: str, what: str) -> None:
         self.flaws += [Flaw(int(i), column, what) for i in np.flatnonzero(where)]
 
-    def numeric(self, c: Column, out: Array) -> None:
+    def numeric(self, c: Column, out: Array | None) -> None:
         values, missing = numbers(self.columns[c.name], self.schema.marks(c))
         self.missing(missing, c)
         if c.missing == MISSING:
-            out[:, 1] = missing
+            if out is not None:
+                out[:, 1] = missing
         elif c.missing is not None:
             values[missing] = c.missing
             missing = np.zeros_like(missing)
         self.blame(np.isnan(values) & ~missing, c.name, NO_NUMBER)
         self.outside(values, c)
-        out[:, 0] = np.where(missing, 0.0, scaled(values, c))
+        if out is not None:
+            out[:, 0] = np.where(missing, 0.0, scaled(values, c))
 
     def missing(self, missing: NDArray[np.bool_], c: Column) -> None:
         """A flaw without a rule; with one it is to be counted."""
@@ -80,7 +82,7 @@ class _Encoder:
         else:
             self.clipped += [Flaw(int(i), c.name, OUTSIDE) for i in np.flatnonzero(out)]
 
-    def category(self, c: Column, out: Array) -> None:
+    def category(self, c: Column, out: Array | None) -> None:
         code, missing = codes(self.columns[c.name], c.choices, self.schema.marks(c))
         self.missing(missing, c)
         if c.missing is not None:
@@ -88,7 +90,8 @@ class _Encoder:
             missing = np.zeros_like(missing)
         self.blame((code < 0) & ~missing, c.name, "not one of the declared categories")
         known = np.flatnonzero(code >= 0)
-        out[known, code[known]] = 1.0
+        if out is not None:
+            out[known, code[known]] = 1.0
 
     def label(self) -> Array:
         label, marks = self.schema.label, self.schema.marks()
@@ -122,13 +125,16 @@ def scaled(values: Array, c: Any) -> Array:
 
 def encode(
     schema: Schema, columns: Mapping[str, Any], rows: int, *, label: bool = True, group: bool = False,
-    broken: Mapping[int, str] | None = None, dtype: Any = np.float64,
+    broken: Mapping[int, str] | None = None, dtype: Any = np.float64, features: bool = True,
 ) -> Encoded:  # fmt: skip
-    """Encode `rows` rows, given as columns; without `label` (to predict) y is the fixed row's."""
-    work, at = _Encoder(schema, columns, rows), 0
+    """Encode `rows` rows, given as columns; without `label` (to predict) y is the fixed row's.
+
+    Without `features` (to see what fits) X has no columns: of many categories it would be large.
+    """
+    work, at = _Encoder(schema, columns, rows, features), 0
     for c in schema.read:
         width = len(c.features)
-        (work.numeric if c.kind == "numeric" else work.category)(c, work.X[:, at : at + width])
+        (work.numeric if c.kind == "numeric" else work.category)(c, work.X[:, at : at + width] if features else None)
         at += width
     fixed = fixed_label(schema)
     y = work.label() if label else np.full(rows, fixed)
@@ -140,7 +146,7 @@ def encode(
     filled = {name: int(np.delete(missing, [*broken]).sum()) for name, missing in work.filled.items()}
     order = {name: j for j, name in enumerate(columns)}
     by_place = sorted(flaws, key=lambda f: (f.row, order.get(f.column, -1)))
-    X = clipped(work.X.astype(dtype, copy=False), schema.row_norm)
+    X = clipped(work.X.astype(dtype, copy=False), schema.row_norm if features else None)
     return Encoded(X, y, member, by_place, work.clipped, filled)
 
 

@@ -115,13 +115,20 @@ def needed(schema: Schema, *, label: bool = True, group: bool = True) -> list[st
 
 
 def encoded(
-    path: Path, schema: Schema, *, label: bool = True, group: bool = True, dtype: Any = np.float64
-) -> Iterator[Encoded]:
-    """The file's rows in batches, encoded, with their label and the party that each names, if the schema says so."""
+    path: Path, schema: Schema, *, label: bool = True, group: bool = True, dtype: Any = np.float64,
+    features: bool = True,
+) -> Iterator[Encoded]:  # fmt: skip
+    """The file's rows in batches, encoded, with their label and the party that each names, if the schema says so.
+
+    Without `features` only what does not fit is found: X has no columns.
+    """
     read = needed(schema, label=label, group=group)
     check_header(path, schema, read)
-    for batch in batches(path, read, _batch(len(schema.features))):
-        yield encode(schema, batch.columns, batch.rows, label=label, group=group, broken=batch.broken, dtype=dtype)
+    for batch in batches(path, read, _batch(len(schema.features) if features else 1)):
+        yield encode(
+            schema, batch.columns, batch.rows, label=label, group=group, broken=batch.broken, dtype=dtype,
+            features=features,
+        )  # fmt: skip
 
 
 def _batch(width: int) -> int:

@@ -74,13 +74,13 @@ class Column:
         if self.kind == "ignore" and (self.missing is not None or self.missing_marks):
             raise ConfideError(f"{where}: missing is for columns that are read, this one is ignored")
 
-    @property
+    @cached_property
     def choices(self) -> tuple[str, ...]:
         """Categories, and "missing" where that is one."""
         extra = (MISSING,) if self.missing == MISSING and MISSING not in self.categories else ()
         return self.categories + extra
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the encoded features."""
         if self.kind == "category":
