@@ -7,6 +7,9 @@ compiled functions, of what those import, and of the compilers' versions, so old
 The folder is CONFIDE_CACHE/kernels-<hash>, else in the user's cache (XDG_CACHE_HOME, ~/.cache), else beside the
 package; where none can be written functions are compiled anew in every process. When a folder is made, all others but
 the two used last go.
+
+A function is handed to Numba when it is first used, not when its file is imported: the compiler takes longer to load
+than most commands take to run, and few of them run a kernel.
 """
 
 from __future__ import annotations
@@ -20,27 +23,29 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, update_wrapper
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
-
-import llvmlite
-import numba
 
 from confide.files.sources import HERE, parsed, sources
 
+OF = "of-"  # what the name of a file begins with that says: all sources of this hash make the kernels of its folder
 KEPT = 2  # older folders: going back and forth between two versions compiles nothing
-_ONE = threading.Lock()
+_ONE = threading.RLock()
+_OVERLOADS: list[tuple[Callable[..., Any], Any]] = []  # not yet handed to Numba
 
 
 def njit(*signature: Any, **options: Any) -> Any:
-    """`numba.njit`, its results kept in `folder()`; with or without options, as there."""
+    """`numba.njit`, its results kept in `folder()`; with or without options, as there. A signature is a text."""
     if signature and inspect.isfunction(signature[0]):
         return njit(**options)(signature[0])
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def make(function: Callable[..., Any]) -> Any:
+        import numba
+
         place = folder()
         if place is None:
             return numba.njit(*signature, **options)(function)
@@ -51,7 +56,85 @@ def njit(*signature: Any, **options: Any) -> Any:
             made.compile = _uninterrupted(made.compile)
         return made
 
+    return lambda function: Later(function, make)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """`numba.extending.intrinsic`."""
+
+    def make(ready: Callable[..., Any]) -> Any:
+        from numba.extending import intrinsic
+
+        return intrinsic(ready)
+
+    return Later(function, make)
+
+
+def overload(stub: Callable[..., Any]) -> Callable[[Any], Any]:
+    """`numba.extending.overload`: what kernels call for `stub`."""
+
+    def decorate(function: Any) -> Any:
+        _OVERLOADS.append((stub, function))
+        return function
+
     return decorate
+
+
+class Later:
+    """A function that is handed to Numba when it is first used, by a call or by another kernel."""
+
+    def __init__(self, function: Callable[..., Any], make: Callable[[Callable[..., Any]], Any]) -> None:
+        update_wrapper(self, function)
+        self._function, self._make, self._made = function, make, None
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return (self._made or self.made())(*args, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copying and pickling ask every object for
+            raise AttributeError(name)
+        return getattr(self.made(), name)
+
+    def __reduce__(self) -> str:
+        return str(self.__dict__["__qualname__"])  # by name, as functions are
+
+    def made(self) -> Any:
+        """What Numba makes of it."""
+        with _ONE:
+            if self._made is None:
+                while _OVERLOADS:
+                    stub, function = _OVERLOADS.pop()
+                    _overload(stub, _ready(function))
+                self._made = self._make(_ready(self._function))
+        return self._made
+
+
+def _overload(stub: Callable[..., Any], function: Callable[..., Any]) -> None:
+    from numba.extending import overload
+
+    overload(stub)(function)
+
+
+def _ready(function: Any) -> Any:
+    """The function with what Numba made of the kernels that it names."""
+    names = set(_names(function.__code__))
+    known = function.__globals__
+    made = {name: known[name].made() for name in sorted(names & known.keys()) if isinstance(known[name], Later)}
+    if not made:
+        return function
+    copy = FunctionType(
+        function.__code__, {**known, **made}, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return update_wrapper(copy, function)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Every global name that the code, or code within it, may read."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 def kernel_files() -> list[Path]:
@@ -68,26 +151,37 @@ def kernel_files() -> list[Path]:
 def folder() -> Path | None:
     """Where compiled functions are kept; None if nothing can be written."""
     package = HERE["confide"]
-    versions = (sys.version, numba.__version__, llvmlite.__version__)
-    code = hashlib.sha256(repr(versions).encode())
-    for file in kernel_files():
-        code.update(b"\0%s\0" % str(file.relative_to(package)).encode() + file.read_bytes())
+    every = _hash(sorted(package.rglob("*.py")))
     given = os.environ.get("CONFIDE_CACHE")
     user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "confide"
     homes = (Path(given).absolute() if given else user, package / "__pycache__")
     for home in (home for home in homes if home.is_absolute()):  # "~" stays where a user has no home
-        place = home / f"kernels-{code.hexdigest()[:16]}"
         try:
+            known = next(home.glob(f"kernels-*/{OF}{every}"), None)  # which files count is found by parsing them: once
+            place = home / f"kernels-{_hash(kernel_files())}" if known is None else known.parent
             new = not place.is_dir()
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.utime(place)  # used last
             tempfile.TemporaryFile(dir=place).close()
+            (place / f"{OF}{every}").touch()
         except OSError:
             continue
         if new:
             _remove_old(home, place)
         return place
     return None
+
+
+def _hash(files: Iterable[Path]) -> str:
+    """Of the files' names and bytes and the compilers' versions: a time of change may lie, so every byte is read."""
+    import llvmlite
+    import numba
+
+    package = HERE["confide"]
+    code = hashlib.sha256(repr((sys.version, numba.__version__, llvmlite.__version__)).encode())
+    for file in files:
+        code.update(b"\0%s\0" % str(file.relative_to(package)).encode() + file.read_bytes())
+    return code.hexdigest()[:16]
 
 
 def _remove_old(home: Path, place: Path) -> None:
@@ -100,6 +194,8 @@ def _remove_old(home: Path, place: Path) -> None:
 @contextmanager
 def _numba_keeps_in(place: Path) -> Iterator[None]:
     """Numba looks up where to keep a function when it is decorated."""
+    import numba
+
     with _ONE:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(place)

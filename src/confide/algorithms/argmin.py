@@ -26,9 +26,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammainccinv
 
 from confide.algorithms.base import Array, at_home, row_length
+from confide.files.library import special
 from confide.problem.problem import Public
 from confide.problem.solvers import WORST_CONDITION
 
@@ -39,7 +39,7 @@ EXTREME = 1e100
 
 def longest_noise(width: int) -> float:
     """Of a vector of density ∝ exp(-‖·‖), but for `MISSED`."""
-    return float(gammainccinv(width, MISSED))
+    return float(special.gammainccinv(width, MISSED))
 
 
 def gap(method: Any, public: Public) -> str:

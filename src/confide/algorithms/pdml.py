@@ -36,12 +36,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from confide.algorithms.admm import ADMM
 from confide.algorithms.base import Array, Consensus, Parameter
 from confide.algorithms.gaussian import GaussianRelease
 from confide.errors import ConfideError
+from confide.files.library import special
 from confide.privacy import Guarantee, Label, published
 from confide.privacy.noise import Noise
 from confide.privacy.published import PublishedBound
@@ -97,7 +97,8 @@ class PDML(GaussianRelease, ADMM):
         ball = noise.once().ball("objective", public.width)
         if self.cube:  # uniform in [-R, R] by the normal's distribution function
             one = np.ones((len(public.agents), 1))
-            return self.objective_noise * (2.0 * ndtr(noise.once().gaussian("cube", np.zeros_like(ball), one)) - 1.0)
+            normal = noise.once().gaussian("cube", np.zeros_like(ball), one)
+            return self.objective_noise * (2.0 * special.ndtr(normal) - 1.0)
         return self.objective_noise * ball
 
     def noise_scale(self, t: int, public: Public) -> Array:

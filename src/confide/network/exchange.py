@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types, void
 from numpy.typing import NDArray
 
 from confide import threads
@@ -26,22 +25,22 @@ Uniform = Callable[[NDArray[np.int64], int, int], Floats]  # seeds, round, edges
 NONE_DOWN: Mask = np.zeros((0, 0), dtype=np.bool_)
 
 
-def _readonly(kind: types.Type, dimensions: int) -> types.Array:
-    return types.Array(kind, dimensions, "C", readonly=True)  # takes writable arrays too
+def _readonly(kind: str, dimensions: int) -> str:
+    return f"Array({kind}, {dimensions}, 'C', readonly=True)"  # takes writable arrays too
 
 
 # Explicit signatures: one compilation for read-only and writable arrays alike.
-_INPUTS = (
-    _readonly(int32, 1),
-    _readonly(int32, 1),
-    _readonly(float64, 1),
-    _readonly(float64, 3),
-    _readonly(boolean, 2),
-    float64[:, :, ::1],
-)
+_INPUTS = ", ".join([
+    _readonly("int32", 1),
+    _readonly("int32", 1),
+    _readonly("float64", 1),
+    _readonly("float64", 3),
+    _readonly("boolean", 2),
+    "float64[:, :, ::1]",
+])  # fmt: skip
 
 
-@njit(void(*_INPUTS, int64, int64), nogil=True)
+@njit(f"void({_INPUTS}, int64, int64)", nogil=True)
 def _receive(
     indptr: Ints, indices: Ints, weights: Floats, messages: Floats, down: Mask, received: Floats, start: int, stop: int
 ) -> None:
@@ -61,7 +60,7 @@ def _receive(
                 own[p] += w * sent[p]
 
 
-@njit(void(_readonly(float64, 3), float64[:, :, ::1]))
+@njit(f"void({_readonly('float64', 3)}, float64[:, :, ::1])")
 def _add_all(messages: Floats, received: Floats) -> None:
     seeds, agents, width = messages.shape
     for s in range(seeds):

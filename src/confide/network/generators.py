@@ -105,11 +105,17 @@ def connected(n: int, draw: Callable[[np.random.Generator], Ints], seed: int, tr
 
 def components(n: int, edges: Ints) -> NDArray[np.int32]:
     """(n,): the number of the component of every agent, in order of its first agent."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    matrix = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(matrix, directed=False)[1], dtype=np.int32)
+    first = np.arange(n)  # an agent joined to this one, with a smaller number if there is one
+    i, j = edges[:, 0], edges[:, 1]
+    while True:
+        here, there = first[i], first[j]
+        apart = here != there
+        if not apart.any():
+            return np.unique(first, return_inverse=True)[1].astype(np.int32)
+        i, j, here, there = i[apart], j[apart], here[apart], there[apart]
+        np.minimum.at(first, np.maximum(here, there), np.minimum(here, there))
+        while not np.array_equal(further := first[first], first):  # half as far each time
+            first = further
 
 
 def encode(edges: Ints) -> Ints:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
 from confide.errors import ConfideError
+from confide.files.library import sparse as sp
 from confide.network import wire
 from confide.network.identity import Card, Identity
 from confide.network.peer import AHEAD

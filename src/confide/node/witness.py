@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-from scipy.sparse.csgraph import shortest_path
 
 from confide.errors import ConfideError
 from confide.network import wire
@@ -164,4 +163,6 @@ def distances(federation: Federation) -> np.ndarray[tuple[int, ...], np.dtype[np
     """Links between any two parties, (K, K)."""
     if federation.hub is not None:
         return np.zeros((0, 0), np.int64)
+    from scipy.sparse.csgraph import shortest_path
+
     return np.asarray(shortest_path(federation.graph.adjacency, unweighted=True), np.int64)

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from confide.errors import ConfideError, WrongType
+from confide.files.library import special
 from confide.privacy.conversions import (
     gaussian_epsilon,
     slack_delta,
@@ -114,12 +114,6 @@ class Total:
             )
         return total
 
-    @property
-    def finite(self) -> bool:
-        """Whether every agent's cost is: some ε holds at every δ above 0 (a slack of 1 or more says nothing)."""
-        sums = self.gaussian + self.zcdp + self.pure.sum(axis=0)
-        return bool(np.all(np.isfinite(sums)) and np.all(self.slack < 1))
-
     def epsilon(self, delta: float) -> Number:
         """Smallest ε known for this δ, per agent."""
 
@@ -192,6 +186,12 @@ def _cost(event: Event) -> tuple[str, Number]:
     raise WrongType(f"unknown event {type(event).__name__}: the accountant knows {known}")
 
 
+def bounded(event: Event) -> bool:
+    """Whether every agent's cost is finite: some ε holds at every δ above 0; a slack of 1 or more says nothing."""
+    slack = event.slack if isinstance(event, Gaussian) else 0.0
+    return bool(np.all(np.isfinite(_cost(event)[1])) and np.all(np.less(slack, 1)))
+
+
 # --- the public questions --------------------------------------------------------------------------------
 
 
@@ -252,7 +252,7 @@ def trade_off(events: Iterable[Event], alpha: float | Sequence[float] | Array) -
     lost = np.isinf(total.gaussian) | np.isinf(whole)
     with np.errstate(divide="ignore", over="ignore"):
         root, whole = np.where(lost, 0.0, np.sqrt(total.gaussian)), np.where(lost, 0.0, whole)
-        normal = ndtr(ndtri(1 - level) - root)
+        normal = special.ndtr(special.ndtri(1 - level) - root)
         chords = np.maximum(-np.expm1(whole + np.log(level)), np.exp(-whole) * (1 - level))
     beta = np.where(lost, 0.0, np.maximum(np.where(whole > 0, chords, normal) - total.slack, 0.0))
     return beta if beta.ndim else float(beta)

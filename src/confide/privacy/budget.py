@@ -46,12 +46,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from confide.errors import ConfideError
 from confide.privacy.accounting import Total, distinguish, epsilon, gaussian_equivalent
 from confide.privacy.calibration import mu_for
 from confide.privacy.events import EVERYONE, ZCDP, Event, Free, Gaussian, Kind, PureDP
+from confide.privacy.roots import root
 
 GAUSSIAN, RHO, PURE = CALCULI = ("gaussian", "zcdp", "pure")
 ROW: Kind = ("row", "replace", EVERYONE)
@@ -230,13 +230,13 @@ def limit(epsilon: float, delta: float, calculus: str = GAUSSIAN, slack: float =
     if calculus == GAUSSIAN:
         return exact
     # ρ + 2√(ρ·ln 1/δ) bounds ε from above, the exact Gaussian curve from below: the root lies between.
-    root = math.sqrt(-math.log(delta))
-    low = max((epsilon / (math.sqrt(epsilon + root**2) + root)) ** 2, 1e-200)  # below, ε is not told apart
+    far = math.sqrt(-math.log(delta))
+    low = max((epsilon / (math.sqrt(epsilon + far**2) + far)) ** 2, 1e-200)  # below, ε is not told apart
     high = exact / 2 * (1 + 1e-9)
     if _converted(2 * low, delta, RHO) >= epsilon:
         return 0.0
-    rho = brentq(lambda rho: _converted(2 * rho, delta, RHO) - epsilon, low, high, xtol=1e-300, rtol=1e-15)
-    return 2 * float(rho) * (1 - _MARGIN)
+    rho = root(lambda rho: _converted(2 * rho, delta, RHO) - epsilon, low, high, xtol=1e-300, rtol=1e-15)
+    return 2 * rho * (1 - _MARGIN)
 
 
 def headroom(epsilon: float, delta: float) -> float:

@@ -21,11 +21,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from confide.errors import ConfideError
 from confide.privacy.conversions import log_gaussian_delta
 from confide.privacy.events import Array, Number
+from confide.privacy.roots import root
 
 SHAPES = ("constant", "geometric", "inverse-sqrt", "growing-budget")
 
@@ -53,8 +53,8 @@ def _mu_for(epsilon: float, log_delta: float) -> float:
         return 0.0  # no double is small enough
     while log_gaussian_delta(high, epsilon) <= log_delta:
         high *= 2
-    root = brentq(lambda mu: log_gaussian_delta(mu, epsilon) - log_delta, low, high, xtol=1e-300, rtol=1e-15)
-    return float(root) * (1 - _MARGIN)
+    mu = root(lambda mu: log_gaussian_delta(mu, epsilon) - log_delta, low, high, xtol=1e-300, rtol=1e-15)
+    return mu * (1 - _MARGIN)
 
 
 def noise_shape(kind: str, rounds: int, **params: float) -> Array:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import erfcx, erfinv, log_expit, ndtr, ndtri, ndtri_exp
 
+from confide.files.library import special
 from confide.privacy.events import Number, checked
+from confide.privacy.roots import root
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _RTOL = 4 * np.finfo(float).eps
@@ -37,13 +37,13 @@ def _log_delta(mu: float, a: float) -> float:
     elif a > 0:
         gap = float(_mills(a) - _mills(a + mu))
     else:  # m(a) overflows for very negative a; δ itself is large
-        return math.log(ndtr(-a) - math.exp(-a * a / 2) * _mills(a + mu) / math.sqrt(2 * math.pi))
+        return math.log(special.ndtr(-a) - math.exp(-a * a / 2) * _mills(a + mu) / math.sqrt(2 * math.pi))
     return -a * a / 2 - math.log(2 * math.pi) / 2 + math.log(gap)
 
 
 def _mills(x: Any) -> Any:
     """Mills ratio Φ(−x)/φ(x)."""
-    return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
+    return math.sqrt(math.pi / 2) * special.erfcx(x / math.sqrt(2))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -87,7 +87,7 @@ def slack_delta(slack: float, epsilon: float) -> float:
 
 def slack_turn(mu: float, slack: float) -> float:
     """ε up to which δ(ε) + (1 + e^ε)·slack of a μ-Gaussian-DP release falls: where Φ(−μ/2 − ε/μ) = slack."""
-    return max(0.0, -mu * (mu / 2 + float(ndtri(slack)))) if 0 < slack < 1 else (0.0 if slack else math.inf)
+    return max(0.0, -mu * (mu / 2 + float(special.ndtri(slack)))) if 0 < slack < 1 else (0.0 if slack else math.inf)
 
 
 def slack_epsilon(at: Callable[[float], float], slack: float, delta: float) -> float:
@@ -112,7 +112,7 @@ def slack_epsilon(at: Callable[[float], float], slack: float, delta: float) -> f
 
 def _root(function: Callable[[float], float], low: float, high: float, xtol: float = 1e-300) -> float:
     least = math.ulp(0.0)  # a tolerance of a tiny root may have underflowed, and none is refused
-    return float(brentq(function, low, high, xtol=max(xtol, least), rtol=_RTOL, maxiter=2000))
+    return root(function, low, high, xtol=max(xtol, least), rtol=_RTOL)
 
 
 def gaussian_equivalent(epsilon: Number) -> Number:
@@ -123,6 +123,6 @@ def gaussian_equivalent(epsilon: Number) -> Number:
     """
     value = np.asarray(checked("gaussian_equivalent", "epsilon", epsilon, "at least 0"))
     # Two forms of one formula: the first keeps small ε, the second keeps e^−ε beyond 1e-16.
-    small = 2 * math.sqrt(2) * erfinv(np.tanh(np.minimum(value, 1.0) / 2))
-    mu = np.where(value < 1, small, -2 * ndtri_exp(log_expit(-np.maximum(value, 1.0))))
+    small = 2 * math.sqrt(2) * special.erfinv(np.tanh(np.minimum(value, 1.0) / 2))
+    mu = np.where(value < 1, small, -2 * special.ndtri_exp(special.log_expit(-np.maximum(value, 1.0))))
     return mu if mu.ndim else float(mu)

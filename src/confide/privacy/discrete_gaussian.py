@@ -45,7 +45,6 @@ from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
-from numba import int64, types, uint32, uint64, void
 from numpy.typing import ArrayLike, NDArray
 
 from confide.compiled import njit
@@ -152,11 +151,11 @@ def _attempt(words: Any, at: Any, m: Any, table: Any) -> Any:
     return accepted, -np.int64(y) if negative != _0 else np.int64(y), at
 
 
-_WORDS = types.Array(uint32, 1, "C", readonly=True)  # takes writable arrays too
-_TABLE = types.Array(uint32, 3, "C", readonly=True)
+_WORDS = "Array(uint32, 1, 'C', readonly=True)"  # takes writable arrays too
+_TABLE = "Array(uint32, 3, 'C', readonly=True)"
 
 
-@njit(types.UniTuple(int64, 2)(_WORDS, int64, int64[::1], uint64, _TABLE), nogil=True)
+@njit(f"UniTuple(int64, 2)({_WORDS}, int64, int64[::1], uint64, {_TABLE})", nogil=True)
 def fill(words: Words, at: int, out: Whole, m: int, table: Words) -> tuple[int, int]:
     """Fill `out` from the words at `at` on. Returns how many numbers are done and where the next one's words begin.
 
@@ -265,7 +264,7 @@ if hasattr(os, "register_at_fork"):
 # --- Noise for real numbers ---------------------------------------------------------------------------------------
 
 
-@njit(void(int64[::1], int64[::1], int64, int64[::1]), nogil=True)
+@njit("void(int64[::1], int64[::1], int64, int64[::1])", nogil=True)
 def _divide(mantissas: Whole, powers: Whole, divisor: int, out: Whole) -> None:
     """out = a·2^power/divisor, half to even, within ±SATURATION; |a| is 0 or, like the divisor, in [2^52, 2^53)."""
     for i in range(out.size):

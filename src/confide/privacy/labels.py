@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from confide.errors import ConfideError
-from confide.privacy.accounting import Total
+from confide.privacy.accounting import bounded
 from confide.privacy.events import Event
 
 
@@ -43,7 +43,7 @@ class Guarantee:
         """This guarantee of these events, or none where it claims something and one of them has no finite cost."""
         if self.label in (Label.PROVEN, Label.ASSUMED):
             for event in events:
-                if not Total.of([event]).finite:
+                if not bounded(event):
                     return Guarantee(Label.NONE, f"nothing bounds what {event!r} costs")
         return self
 

@@ -44,9 +44,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaincinv
 
 from confide.errors import MissingExtra
+from confide.files.library import special
 from confide.privacy.conversions import gaussian_epsilon, gaussian_equivalent, log_gaussian_delta
 from confide.privacy.events import Array
 
@@ -144,8 +144,9 @@ def _objective_loss(s: float, c: float, width: float, rank: float, step: float) 
     """Probabilities of G + c rounded up to multiples of `step`; every cell counts as its worst corner."""
     tail = np.geomspace(_TAIL, 0.01, _CELLS // 6)
     edge = np.concatenate([[0.0], tail, np.linspace(0.01, 0.99, _CELLS)[1:-1], 1 - tail[::-1]])
-    low = gammaincinv(width, edge) * (1 - _END)  # ϱ at the lower end of its cell
-    high = np.sqrt(betaincinv(rank / 2, (width - rank) / 2, np.append(edge[1:], 1.0))) * (1 + _END)  # b at the upper
+    low = special.gammaincinv(width, edge) * (1 - _END)  # ϱ at the lower end of its cell
+    # b at the upper end
+    high = np.sqrt(special.betaincinv(rank / 2, (width - rank) / 2, np.append(edge[1:], 1.0))) * (1 + _END)
     mass = np.diff(np.append(edge, 1.0))
     rho, b = low[:, None], high[None, :]
     # √(ϱ² + 2ϱbs + s²) - ϱ without cancellation
@@ -159,7 +160,7 @@ def _output_loss(s: float, width: float, step: float) -> dict[int, float]:
     """Probabilities of L rounded up to multiples of `step`, the radius counting as the lower end of its cell."""
     tail = np.geomspace(_TAIL, 0.01, _RADII // 6)
     edge = np.concatenate([[0.0], tail, np.linspace(0.01, 0.99, _RADII)[1:-1], 1 - tail[::-1]])
-    radius = gammaincinv(width, edge)[1:] * (1 - _END)
+    radius = special.gammaincinv(width, edge)[1:] * (1 - _END)
     mass = np.diff(np.append(edge, 1.0))
     places = np.arange(math.floor(-s / step), math.ceil(s / step) + 1)
     level = places * step
@@ -187,4 +188,4 @@ def _coordinate_table(width: int) -> tuple[float, Array]:
     """P(c ≤ x) at even points over ±reach; beyond twelve deviations there is less than 1e-30."""
     reach = min(1.0, 12 / math.sqrt(width))
     points = np.linspace(-reach, reach, 2**15 + 1)
-    return reach, np.asarray(betainc((width - 1) / 2, (width - 1) / 2, (1 + points) / 2)) * (1 - _GUARD)
+    return reach, np.asarray(special.betainc((width - 1) / 2, (width - 1) / 2, (1 + points) / 2)) * (1 - _GUARD)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError, WrongType
+from confide.files.library import sparse as sp
 from confide.problem.block import Block
 from confide.problem.losses import BlackBox
 from confide.problem.shards import Shards

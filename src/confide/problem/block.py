@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from confide import threads
 from confide.errors import ConfideError, Diverged
+from confide.files.library import sparse as sp
 from confide.problem import kernels, piecewise, solvers
 from confide.problem.losses import Loss, NoisyLabels
 from confide.problem.margin import MULTINOMIAL, SQUARED

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 
 from confide.errors import ConfideError
 from confide.problem.checks import finite, whole
@@ -73,6 +72,8 @@ class Basis:
         degree = min(DEGREE, self.count - 1)
         inner = np.linspace(0.0, 1.0, self.count - degree + 1)
         knots = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
+        from scipy.interpolate import BSpline
+
         return np.asarray(BSpline.design_matrix(u, knots, degree).toarray())
 
 

@@ -13,12 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from confide.compiled import njit
+from confide.compiled import intrinsic, njit
 
 Array = NDArray[np.float64]
 
@@ -31,12 +28,18 @@ LOGISTIC, SQUARED, HUBER, ABSOLUTE, QUANTILE, HINGE, SQUARED_HINGE, SMOOTHED_HIN
 @intrinsic
 def _bits(context: Any, x: Any) -> Any:
     """The 64 bits of a float64 as an integer."""
+    from llvmlite import ir
+    from numba import types
+
     return types.int64(types.float64), lambda _, builder, __, args: builder.bitcast(args[0], ir.IntType(64))
 
 
 @intrinsic
 def _float(context: Any, n: Any) -> Any:
     """The float64 with these 64 bits."""
+    from llvmlite import ir
+    from numba import types
+
     return types.float64(types.int64), lambda _, builder, __, args: builder.bitcast(args[0], ir.DoubleType())
 
 

@@ -21,12 +21,10 @@ import tempfile
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numba import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from confide.compiled import njit
+from confide.compiled import njit, overload
+from confide.files.library import sparse as sp
 
 Array = NDArray[np.float64]
 WIDE = 16
@@ -62,6 +60,13 @@ def norms(rows: Any, n: int, one: float, out: Array) -> None:
     raise NotImplementedError("compiled only")
 
 
+def _dense(rows: Any) -> bool:
+    """Whether Numba's type of the rows is an array's."""
+    from numba import types
+
+    return isinstance(rows, types.Array)
+
+
 @njit(fastmath={"reassoc", "contract"})
 def _wide_dots(rows: Array, first: int, count: int, beta: Array, c: int, z: Array) -> None:
     fours = count - count % 4
@@ -95,7 +100,7 @@ def _wide_adds(rows: Array, first: int, count: int, s: Array, c: int, out: Array
 
 @overload(dots)
 def _dots(rows: Any, first: Any, count: Any, beta: Any, c: Any, z: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _dense(rows):
 
         def dense(rows: Any, first: Any, count: Any, beta: Any, c: Any, z: Any) -> Any:
             p = rows.shape[1]
@@ -126,7 +131,7 @@ def _dots(rows: Any, first: Any, count: Any, beta: Any, c: Any, z: Any) -> Any:
 
 @overload(adds)
 def _adds(rows: Any, first: Any, count: Any, s: Any, c: Any, out: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _dense(rows):
 
         def dense(rows: Any, first: Any, count: Any, s: Any, c: Any, out: Any) -> Any:
             p = rows.shape[1]
@@ -156,7 +161,7 @@ def _adds(rows: Any, first: Any, count: Any, s: Any, c: Any, out: Any) -> Any:
 
 @overload(dots_together)
 def _dots_together(rows: Any, first: Any, count: Any, beta: Any, z: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _dense(rows):
 
         def dense(rows: Any, first: Any, count: Any, beta: Any, z: Any) -> Any:
             p, seeds = rows.shape[1], z.shape[1]
@@ -189,7 +194,7 @@ def _dots_together(rows: Any, first: Any, count: Any, beta: Any, z: Any) -> Any:
 
 @overload(adds_together)
 def _adds_together(rows: Any, first: Any, count: Any, s: Any, out: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _dense(rows):
 
         def dense(rows: Any, first: Any, count: Any, s: Any, out: Any) -> Any:
             p, seeds = rows.shape[1], s.shape[1]
@@ -220,7 +225,7 @@ def _adds_together(rows: Any, first: Any, count: Any, s: Any, out: Any) -> Any:
 
 @overload(side_by_side)
 def _side_by_side(rows: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _dense(rows):
 
         def dense(rows: Any) -> Any:
             return rows.shape[1] < WIDE
@@ -275,7 +280,7 @@ def norm(x: Array, one: float) -> float:
 
 @overload(norms)
 def _norms(rows: Any, n: Any, one: Any, out: Any) -> Any:
-    if isinstance(rows, types.Array):
+    if _dense(rows):
 
         def dense(rows: Any, n: Any, one: Any, out: Any) -> Any:
             for i in range(n):

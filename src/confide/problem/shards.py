@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError
+from confide.files.library import sparse as sp
 from confide.problem.checks import finite, whole
 from confide.problem.rows import as_rows, clipped, row_norms
 

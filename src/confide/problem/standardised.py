@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from confide.files.library import sparse as sp
 from confide.problem import kernels
 from confide.problem.block import Block
 from confide.problem.rows import clipped

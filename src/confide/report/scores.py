@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
-from scipy.stats import rankdata
 
+from confide.files.library import special
 from confide.problem import linear
 from confide.runs.evaluation import pinball, same_answer
 
@@ -97,6 +96,8 @@ def auc(margin: Array, positive: Any) -> Score | None:
     m, n = len(x), len(y)
     if not (m and n):
         return None
+    from scipy.stats import rankdata
+
     both, own_x, own_y = rankdata(np.concatenate([x, y])), rankdata(x), rankdata(y)
     above = (both[:m] - own_x) / n  # the share of negatives below each positive
     below = 1 - (both[m:] - own_y) / m
@@ -160,9 +161,9 @@ def averaged(each: Sequence[Scores]) -> Scores:
 def calibration(z: Array, truth: Any) -> Array:
     """Test rows by their predicted probability, of the second class or of the answer: (bins, 3), see `Quality`."""
     if z.shape[1] == 1:
-        p, hit = expit(z[:, 0]), truth == 1
+        p, hit = special.expit(z[:, 0]), truth == 1
     else:
-        p = softmax(z, axis=1).max(axis=1)
+        p = special.softmax(z, axis=1).max(axis=1)
         hit = linear.answers(z) == truth
     count = min(BINS, max(1, len(p) // 20))
     parts = np.array_split(np.argsort(p, kind="stable"), count)

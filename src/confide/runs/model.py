@@ -16,12 +16,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from confide._version import __version__
 from confide.errors import ConfideError
 from confide.files import write_whole
 from confide.files.keys import strict
+from confide.files.library import special
 from confide.files.parts import from_table, to_table
 from confide.privacy import Label
 from confide.problem import linear, losses
@@ -107,9 +107,9 @@ class Model:
         """Of each class: (n, classes)."""
         z = self.margins(X)
         if isinstance(self.loss.base, Multinomial):
-            return np.asarray(softmax(z, axis=1))
+            return np.asarray(special.softmax(z, axis=1))
         if isinstance(self.loss.base, Logistic) and z.shape[1] == 1:
-            return np.column_stack([expit(-z[:, 0]), expit(z[:, 0])])
+            return np.column_stack([special.expit(-z[:, 0]), special.expit(z[:, 0])])
         raise ConfideError(f"a model of loss {type(self.loss.base).__name__} has no probabilities: logistic ones do")
 
     # --- in and out -------------------------------------------------------------------------------------------------

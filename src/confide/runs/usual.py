@@ -25,8 +25,8 @@ SILENT = "messages carry no noise"
 def usual_guarantee(kind: type[Algorithm]) -> tuple[Guarantee, dict[str, float]]:
     """The best guarantee the method gives under the settings above, and the setting."""
     order = [Label.PROVEN, Label.ASSUMED, Label.REFUTED, Label.NONE]
-    best, how = Guarantee(Label.NONE, SILENT), dict[str, float]()
-    for settings, public in product(SETTINGS, _publics(kind)):
+    best, how, found = Guarantee(Label.NONE, SILENT), dict[str, float](), False
+    for settings, public in product(SETTINGS[::-1], _publics(kind)[::-1]):
         if not settings.keys() <= {f.name for f in fields(kind)}:
             continue
         try:
@@ -35,8 +35,10 @@ def usual_guarantee(kind: type[Algorithm]) -> tuple[Guarantee, dict[str, float]]
             given = method.guarantee(public)
         except ConfideError:  # not this loss, or not these parameters together
             continue
-        if order.index(given.label) <= order.index(best.label):
-            best, how = given, settings
+        if not found or order.index(given.label) < order.index(best.label):
+            best, how, found = given, settings, True
+        if best.label == Label.PROVEN:  # nothing is better
+            break
     return best, how
 
 
