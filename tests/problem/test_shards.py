@@ -33,6 +33,36 @@ def test_from_groups_sorts_names_and_keeps_the_order_of_rows():
     assert repr(s) == "Shards(3 parties, 1 to 3 rows each, 3 features)"
 
 
+@pytest.mark.parametrize("groups", [np.repeat([3, 5, 11], [4, 1, 7]), np.repeat([-2, 0], [6, 6]), np.zeros(12, int)])
+def test_rows_in_order_make_the_same_parties_without_a_sort(groups, monkeypatch):
+    """Texts always go the long way; numbers in order need neither sort nor copy."""
+    X, y = table(12)
+    weight = np.arange(12.0)
+    names = [f"{g:+03d}" for g in groups - groups.min()]
+    long = Shards.from_groups(X, y, np.array(names), {"weight": weight})
+    monkeypatch.setattr(np, "unique", lambda *_, **__: pytest.fail("sorted"))
+    short = Shards.from_groups(X, y, groups, {"weight": weight})
+    assert short.names == tuple(str(g) for g in dict.fromkeys(groups.tolist())) and short.X is X
+    assert np.array_equal(short.offsets, long.offsets) and short.offsets.dtype == np.int64
+    assert np.array_equal(short.columns["weight"], weight)
+
+
+def test_numbers_out_of_order_are_sorted():
+    X, y = table(6)
+    shards = Shards.from_groups(X, y, np.array([2, 1, 1, 2, 0, 2]))
+    assert shards.names == ("0", "1", "2") and np.array_equal(shards.X, X[[4, 1, 2, 0, 3, 5]])
+
+
+def test_set_up_of_rows_in_order_takes_little_memory():
+    n = 400_000
+    X, y, groups = np.ones((n, 4)), np.ones(n), np.repeat(np.arange(n // 50), 50)
+    tracemalloc.start()
+    Shards.from_groups(X, y, groups)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < y.nbytes + X.nbytes // 4
+
+
 def test_from_parts_is_from_groups_of_the_stack():
     parts = [table(n, seed=n) for n in (4, 1, 6)]
     s = Shards.from_parts(parts, names=["x", "y", "z"])

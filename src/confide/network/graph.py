@@ -50,7 +50,7 @@ class Graph:
             raise ConfideError(f"link ({i}, {j}) is out of range: the agents are 0 to {size - 1}")
         for i, j in edges[edges[:, 0] == edges[:, 1]][:1]:
             raise ConfideError(f"link ({i}, {j}) is a self loop: a link joins two different agents")
-        edges = np.unique(np.sort(edges, axis=1), axis=0)
+        edges = generators.distinct(size, edges)
         edges.setflags(write=False)
         if size > 1_000_000 and len(edges) < size - 1:  # a mistyped agent must not cost gigabytes
             raise ConfideError(f"the graph is disconnected: {len(edges)} links cannot join {size} agents")

@@ -74,12 +74,10 @@ def usable(bound: Array, most: float = MOST) -> Array:
 def chunk_table(offsets: Index, row_bytes: Array) -> Index:
     """(chunks, 3): agent, first row, end row; an agent's chunks depend on its own rows' size (A,) alone."""
     lengths = np.clip(CHUNK_BYTES / np.maximum(row_bytes, 1.0), 64, LONGEST).astype(int)
-    table = [
-        (k, start, min(start + int(lengths[k]), int(offsets[k + 1])))
-        for k in range(len(offsets) - 1)
-        for start in range(int(offsets[k]), int(offsets[k + 1]), int(lengths[k]))
-    ]
-    return np.array(table, np.int64).reshape(-1, 3)
+    chunks = -(-np.diff(offsets) // lengths)
+    agent = np.repeat(np.arange(len(chunks)), chunks)
+    start = offsets[agent] + (np.arange(len(agent)) - np.repeat(np.cumsum(chunks) - chunks, chunks)) * lengths[agent]
+    return np.column_stack([agent, start, np.minimum(start + lengths[agent], offsets[agent + 1])])
 
 
 @njit(error_model="numpy")
