@@ -25,7 +25,15 @@ def run_node(arguments, log):
     sys.argv = ["confide", *arguments]
     from confide.cli import main
 
-    main()
+    try:
+        main()
+    except SystemExit:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:  # a full disk: multiprocessing would try again, fail, and lose the exit code
+            sys.stdout = sys.stderr = None
+        raise
 
 
 def start(arguments, log):

@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import sqlite3
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -199,6 +201,33 @@ def test_a_node_that_may_not_open_its_ledger_says_why(village, monkeypatch):
     status = daemon.read_status(village.run_folder("ash"))
     assert (status["state"], status["reason"]) == ("failed", "an older copy")
     close(member)
+
+
+def test_a_status_that_cannot_be_shown_ends_nothing(village):
+    """The log is on the full disk, too."""
+    member = trainer(village)
+    member.open()
+
+    async def body():
+        node = daemon.Daemon(village.folder / "ash", village.federation, member.identity, member, member.journal,
+                             show=full)  # fmt: skip
+        node._report(0.25)
+        assert daemon.read_status(node.folder)["spent_epsilon"] == 0.25
+
+    asyncio.run(body())
+    close(member)
+
+
+@pytest.mark.parametrize("log", ["text", "json"])
+def test_a_node_whose_log_is_on_the_full_disk_ends_with_the_code_for_it(village, log):
+    """Not a byte more can be written, to any file; nobody can be told, and who restarts it goes by the code."""
+    with (village.folder / "log").open("w") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (0, r.RLIM_INFINITY)); "
+             "from confide.cli import main; main()", *village.arguments("ash"), "--log", log],
+            stdout=file, stderr=file, timeout=120, check=False,
+        )  # fmt: skip
+    assert done.returncode == codes.Code.SYSTEM and (village.folder / "log").read_text() == ""
 
 
 def test_a_journal_removed_under_a_running_node_is_noticed_before_anything_is_sent(village):

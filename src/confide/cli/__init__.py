@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -67,8 +68,9 @@ def tracker() -> str:
 
 
 def fail(message: str, code: int = 2) -> None:
-    """End with one line on stderr."""
-    print(f"confide: {message}", file=sys.stderr)
+    """End with one line on stderr, and with the code even where that cannot be written, as on a full disk."""
+    with suppress(OSError):
+        print(f"confide: {message}", file=sys.stderr, flush=True)
     sys.exit(code)
 
 

@@ -17,7 +17,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,9 @@ class JsonLog(logging.Handler):
 
     def line(self, event: str, level: str = "info", **fields: Any) -> None:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-        print(json.dumps({"time": now, "level": level, "event": event, **fields}, ensure_ascii=False),
-              file=sys.stderr, flush=True)  # fmt: skip
+        with suppress(OSError):  # a log that cannot be written ends no run
+            print(json.dumps({"time": now, "level": level, "event": event, **fields}, ensure_ascii=False),
+                  file=sys.stderr, flush=True)  # fmt: skip
 
     def emit(self, record: logging.LogRecord) -> None:
         self.line("log", record.levelname.lower(), source=record.name, message=record.getMessage())

@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -312,7 +313,8 @@ class Daemon:
         s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]
         s.updated = time.time()
         self._file.write(s)
-        self.show(s)
+        with suppress(OSError):  # a log on a full disk, or a terminal that was closed: no reason to end a run
+            self.show(s)
 
 
 def run(home: Path, source: Path, data: Path | None, *, population: str | None = None, ledger: Path | None = None,
