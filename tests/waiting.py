@@ -1,5 +1,6 @@
 """Waiting for something to be true, never for a time to pass."""
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -13,6 +14,27 @@ def wait_for(condition, seconds=60.0, pause=0.02):
             return True
         time.sleep(pause)
     return False
+
+
+async def until(condition, seconds=120.0):
+    """Among other tasks of this loop: returns when it is true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds:g} s"
+        await asyncio.sleep(0.01)
+
+
+async def unanswered(question, link, *words):
+    """Ask, until the link's trouble has any of these words: there is no answer yet, and the question is taken back."""
+    asked = asyncio.ensure_future(question)
+    try:
+        await until(lambda: asked.done() or (link.trouble and any(one in link.trouble for one in words or [""])))
+        assert not asked.done(), asked
+    except AssertionError as error:
+        raise AssertionError(f"trouble {link.trouble!r}: must have one of {words}") from error
+    finally:
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
 
 
 def is_at_work(job, seconds):
