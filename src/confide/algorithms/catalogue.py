@@ -11,7 +11,9 @@ else. Nodes know the methods of this package alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 
 from confide.algorithms.base import Algorithm
 from confide.errors import ConfideError, WrongType
@@ -26,16 +28,19 @@ def catalogue() -> dict[str, type[Algorithm]]:
     return {**REGISTRY, **{name: _loaded(point) for name, point in _offered().items()}}
 
 
-def method_class(name: str, what: str = "method") -> type[Algorithm]:
-    """The class of this name; `what` names the option in an error."""
+def method_class(
+    name: str, what: str = "method", also: Mapping[str, type[Algorithm]] = MappingProxyType({})
+) -> type[Algorithm]:
+    """The class of this name; `what` names the option in an error; `also`: further ones of ours that may be named."""
     from confide.algorithms import REGISTRY
 
-    if name in REGISTRY:
-        return REGISTRY[name]
+    ours = {**REGISTRY, **also}
+    if name in ours:
+        return ours[name]
     offered = _offered()
     if name in offered:
         return _loaded(offered[name])
-    raise ConfideError(f"{what} {name!r}: must be one of {', '.join([*REGISTRY, *offered])}")
+    raise ConfideError(f"{what} {name!r}: must be one of {', '.join([*ours, *offered])}")
 
 
 def _offered() -> dict[str, EntryPoint]:

@@ -12,10 +12,12 @@ bound; it can refute a claim and never confirms one.
 """
 
 from confide.audit.adversary import ADVERSARIES, Adversary
-from confide.audit.canary import Canary, family, worst_case
+from confide.audit.canary import Canary, Coalition, family, worst_case
+from confide.audit.coalitions import CoalitionAudit, attack_coalitions
 from confide.audit.engine import Case, attack, run, trials
 from confide.audit.result import AuditResult
 
 __all__ = [
-    "ADVERSARIES", "Adversary", "AuditResult", "Canary", "Case", "attack", "family", "run", "trials", "worst_case",
+    "ADVERSARIES", "Adversary", "AuditResult", "Canary", "Case", "Coalition", "CoalitionAudit", "attack",
+    "attack_coalitions", "family", "run", "trials", "worst_case",
 ]  # fmt: skip

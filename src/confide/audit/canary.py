@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ CROWDS = (1.0, 0.8, 0.64, 0.512)  # lengths, of the bound: a power of two lies b
 
 class SameRows(ConfideError):
     """Two data sets that don't differ."""
+
+
+class Coalition(NamedTuple):
+    """So many of the parties, who pool what they know, and outsiders."""
+
+    colluders: int
+    parties: int
+
+    def __str__(self) -> str:
+        return f"outsiders and {self.colluders} of {self.parties} parties" if self.colluders else "outsiders"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +100,12 @@ class Canary:
             return []
         known = algorithm.colluders(self.public(algorithm)) if self.colluders is None else self.colluders
         return [k for k in range(self.graph.size) if k != self.target][known:]
+
+    def coalition(self, algorithm: Algorithm) -> Coalition | None:
+        """Who attacks a private sum; None where messages are bare, so that everyone sees them."""
+        hidden = len(self.hidden(algorithm))
+        parties = self.graph.size
+        return Coalition(parties - 1 - hidden, parties) if isinstance(algorithm, SummedMethod) else None
 
     def public(self, algorithm: Algorithm) -> Public:
         """What everyone may know: for calibration and for the claim."""

@@ -194,9 +194,10 @@ def attack(
         float(max(c.bound(kind, 0, 0, repetitions) for kind in ("accuracy", "rates"))) for c in (claim, plain)
     )
     speaker = "the hub adds" if algorithm.topology == "all" else "neighbours say"
-    if hidden := len(best.canary.hidden(algorithm)):
-        parties = best.canary.graph.size
-        speaker = f"outsiders and {parties - 1 - hidden} of {parties} parties see the others' sum and say"
+    coalition = best.canary.coalition(algorithm)
+    if coalition is not None:
+        left = "the others' sum" if best.canary.hidden(algorithm) else "the target's message"
+        speaker = f"outsiders and {coalition.colluders} of {coalition.parties} parties see {left} and say"
     return AuditResult(
         algorithm=algorithm.name, parameters=describe(algorithm), loss=repr(best.canary.one.loss),
         setting=best.case.name, canary=best.canary.text, adversary=f"{speaker} {best.canary.adversary.text}",
@@ -209,6 +210,7 @@ def attack(
         false_alarms=errors[0], misses=errors[1], rarest=float(bounds.upper(0, repetitions, 1 - confidence)),
         noise_fell=noise_fell(fitted[0]), scores=(one, other),
         tried=tuple(Tried(t.case.name, t.canary.name, t.canary.adversary.name, t.signal) for t in every),
+        coalition=coalition,
     )  # fmt: skip
 
 

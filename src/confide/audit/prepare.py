@@ -5,10 +5,10 @@ The claim comes from the method, which asks the accountants; the audit itself ne
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from confide.algorithms import DZOA, Algorithm, GaussianMethod
+from confide.algorithms import DZOA, SUMMED, Algorithm, GaussianMethod, JointTally, SummedMethod
 from confide.algorithms.catalogue import method_class
 from confide.audit.adversary import ADVERSARIES
 from confide.audit.canary import Canary, family, worst_case
@@ -24,8 +24,9 @@ LOSSES = (
     "squared-hinge",
 )  # fmt: skip
 CLIP = 0.1  # small, so that the canary's gradient is clipped whatever the loss
-ROWS = 5
+ROWS, PARTIES = 5, 5
 STRONG, MILD = 100.0, 1.0  # penalties: one that shortens a proximal step much, and one that a gradient step bears
+CELLS = (-0.5, 0.5)  # of targets: between one and its mirror image
 RELEASE_NOISE = 1e-3  # covers the solver's residual; costs next to nothing
 
 
@@ -70,7 +71,7 @@ def prepare_all(
     settings: int = 2,
 ) -> list[Job]:  # fmt: skip
     """The same in so many settings: plain, then with an intercept and a penalty, whose prox is taken."""
-    kind = method_class(algorithm)
+    kind = method_class(algorithm, also=SUMMED)
     if algorithm == "DZOA":
         return [d_zoa(named(loss or "absolute"), epsilon, delta, rounds)]
     if not hasattr(kind, "calibrated"):
@@ -99,6 +100,67 @@ def prepare_all(
         total, mu = method.total_cost(canaries[0].public(method), delta)
         jobs.append(Job(method, canaries[0], total, mu, tuple(canaries), setting))
     return jobs
+
+
+def is_summed(algorithm: str) -> bool:
+    """Whether the method of this name learns from private sums."""
+    return issubclass(method_class(algorithm, also=SUMMED), SummedMethod)
+
+
+def coalitions(
+    algorithm: str, loss: str | None, epsilon: float, delta: float, rounds: int, *, rows: int = ROWS,
+    parties: int = PARTIES, collusion: int | None = None, colluders: str | None = None,
+) -> dict[int, list[Job]]:  # fmt: skip
+    """A method on private sums, calibrated to (epsilon, delta) against c colluders: a job per coalition and setting.
+
+    What is claimed against j colluders is what the same noise costs where c is j.
+    """
+    kind: Any = method_class(algorithm, also=SUMMED)
+    if not issubclass(kind, SummedMethod):
+        raise ConfideError(f"{algorithm} sends its messages bare: leave out --colluders, --collusion and --parties")
+    if parties < 2:
+        raise ConfideError(f"--parties {parties}: must be at least 2")
+    graph = Graph.complete(parties)
+    jobs: dict[int, list[Job]] = {}
+    for setting, method, canaries in summed(kind, loss, rounds, rows, graph, collusion):
+        public = canaries[0].public(method)
+        method.check(public)
+        method = method.calibrated(public, epsilon, delta)
+        for j in numbered(colluders, method.colluders(public), parties):
+            total, mu = replace(method, collusion=j).total_cost(public, delta)
+            mine = tuple(canary.colluding(j) for canary in canaries)
+            jobs.setdefault(j, []).append(Job(method, mine[0], total, mu, mine, setting))
+    return jobs
+
+
+def summed(
+    kind: type[Any], loss: str | None, rounds: int, rows: int, graph: Graph, collusion: int | None
+) -> list[tuple[str, Any, list[Canary]]]:
+    """A method on private sums in its settings, with the rows to attack each."""
+    tally = issubclass(kind, JointTally)
+    once = kind.__dataclass_fields__["rounds"].default == 1
+    given: dict[str, Any] = {"edges": CELLS} if tally else {} if once else {"rounds": rounds}
+    method: Any = kind(collusion=collusion, **given)
+    usual = "squared" if tally else "logistic"
+    tried: list[tuple[str, Any, bool]] = [("plain", None, False)]
+    if not once:
+        tried.append((f"intercept and L2({MILD:g})", L2(MILD), True))
+    return [(text, method, family(named(loss or usual), method, rows=rows, penalty=penalty, intercept=intercept,
+                                  graph=graph)) for text, penalty, intercept in tried]  # fmt: skip
+
+
+def numbered(colluders: str | None, made_for: int, parties: int) -> list[int]:
+    """The numbers of colluders that were asked for: one, several by commas, "all", or those the noise is made for."""
+    if colluders is None:
+        return [made_for]
+    if colluders == "all":
+        return list(range(parties))
+    words = colluders.split(",")
+    if not all(word.strip().isdecimal() and int(word) < parties for word in words):
+        raise ConfideError(
+            f"--colluders {colluders}: must be whole numbers from 0 to {parties - 1}, such as 2 or 0,2, or all"
+        )
+    return sorted({int(word) for word in words})
 
 
 def d_zoa(loss: Loss, epsilon: float, delta: float, rounds: int) -> Job:

@@ -15,12 +15,14 @@ from scipy.special import ndtr, ndtri
 
 from confide._version import __version__
 from confide.audit.adversary import ADVERSARIES
+from confide.audit.canary import Coalition
 from confide.errors import MissingExtra
 from confide.files import write_whole
 from confide.files.plain import without_infinity
 
 Array = NDArray[np.float64]
 COLOURS, INK, WARNING = ("#0072B2", "#E69F00"), "#22303c", "#D55E00"  # told apart by all eyes
+POOLED = "they pool rows, noise and messages, subtract what they know of every sum, and see what is left of the others'"
 FALLING = 0.9  # of the largest noise of a round: below, later rounds may have less yet
 
 
@@ -49,6 +51,7 @@ class AuditResult:
     threshold, false_alarms, misses         of the final test, and how often it erred
     rarest                                  what happens more rarely in a run may not have happened in any
     noise_fell                              the last round's noise over that of the noisiest round, as measured
+    coalition                               of a private sum who attacked it: so many of the parties, and outsiders
     scores                                  of the final test in both worlds, (repetitions,) each
     """
 
@@ -79,6 +82,7 @@ class AuditResult:
     noise_fell: float
     tried: tuple[Tried, ...]
     scores: tuple[Array, Array]
+    coalition: Coalition | None = None
 
     @property
     def refuted(self) -> bool:
@@ -106,6 +110,8 @@ class AuditResult:
             f"rows: {', '.join(canaries)}, over {self.rounds} round{'s' * (self.rounds > 1)}",
             f"what is said to the target: {', '.join(adversaries)}",
         ]
+        if self.coalition is not None:
+            said.insert(0, f"{self.coalition}: {POOLED}")
         named = [s for s in settings if s]
         return [*said, f"settings: {'; '.join(named)}"] if named else said
 
@@ -124,6 +130,11 @@ class AuditResult:
             "other rows, losses, settings, graphs and lies than these; guesses cleverer than these",
             "how noise is drawn on a node (this noise is seeded), timing, and anything but messages",
         ]
+        if self.coalition is not None:
+            said.append(
+                "masks: the sum is simply taken here, so that neither what hides a message is attacked nor how secrets "
+                "are made and kept"
+            )
         left = [name for name in ADVERSARIES if name not in {t.adversary for t in self.tried}]
         if left:
             said.insert(1, f"what these adversaries of ours would have found: {', '.join(left)}")
@@ -147,9 +158,9 @@ class AuditResult:
             f"of {n:,} each",
         ]
         return "\n".join([
-            self.verdict, *(_wrap(line, "  ") for line in lines),
-            "what it could have seen", *(_wrap(line, "  - ") for line in self.could_see),
-            "what it could not have seen", *(_wrap(line, "  - ") for line in self.could_not_see),
+            self.verdict, *(wrap(line, "  ") for line in lines),
+            "what it could have seen", *(wrap(line, "  - ") for line in self.could_see),
+            "what it could not have seen", *(wrap(line, "  - ") for line in self.could_not_see),
         ])  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
@@ -158,13 +169,14 @@ class AuditResult:
         scores = [[float(f"{s:.6g}") for s in part] for part in self.scores]
         out = {"version": __version__, "verdict": self.verdict, "refuted": self.refuted}
         out |= {name: getattr(self, name) for name in names}
+        out["coalition"] = None if self.coalition is None else self.coalition._asdict()
         out["tried"] = [without_infinity(t._asdict()) for t in self.tried]
         out |= {"could_see": self.could_see, "could_not_see": self.could_not_see}
         return out | {"parameters": without_infinity(self.parameters), "scores": scores}
 
     def save(self, path: str | Path) -> Path:
         """Write JSON, whole or not at all."""
-        return _write(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False).encode())
+        return written(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False).encode())
 
     def draw(self, path: str | Path) -> Path:
         """Draw the scores in both worlds, and the errors of every threshold beside those the claim allows."""
@@ -179,7 +191,7 @@ class AuditResult:
         figure.suptitle(f"{self.algorithm}, {self.loss}\n{self.verdict}", color=WARNING if self.refuted else INK)
         buffer = io.BytesIO()
         figure.savefig(buffer, dpi=160, format="png")
-        return _write(Path(path), buffer.getvalue())
+        return written(Path(path), buffer.getvalue())
 
     def _histograms(self, ax: Any) -> None:
         both = np.concatenate(self.scores)
@@ -217,11 +229,11 @@ class AuditResult:
         ax.legend(frameon=False, loc="upper right")
 
 
-def _wrap(text: str, mark: str) -> str:
+def wrap(text: str, mark: str) -> str:
     """Within 80 columns, what follows the first line indented under it."""
     return fill(text, 80, initial_indent=mark, subsequent_indent=" " * len(mark) + ("" if "-" in mark else "  "))
 
 
-def _write(path: Path, content: bytes) -> Path:
+def written(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_whole(path, content)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from confide.cli.demo import writable
+from confide.errors import ConfideError
 
 if TYPE_CHECKING:
-    from confide.audit import AuditResult
+    from confide.audit import AuditResult, CoalitionAudit
 
 
 def audit(
@@ -30,6 +31,18 @@ def audit(
     adversary: Annotated[
         str | None, typer.Option(help='One way to lie alone, such as "near 2^52".', show_default="every one")
     ] = None,
+    colluders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="J",
+            help="Of a private sum: so many colluders, such as 2 or 0,2, or all.",
+            show_default="as many as its noise is made for",
+        ),
+    ] = None,
+    parties: Annotated[int | None, typer.Option(help="Of a private sum.", show_default="5")] = None,
+    collusion: Annotated[
+        int | None, typer.Option(help="Colluders that a private sum is made for.", show_default="an honest majority")
+    ] = None,
     published: Annotated[bool, typer.Option("--published", help="As published: c1=1 assumed; PDML's noise.")] = False,
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where result and picture go.")] = Path("audit"),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
@@ -42,17 +55,32 @@ def audit(
     output says what it could not have seen. At confidence 95 % a tight claim that holds is refuted one time in twenty,
     so repeat a narrow refutation with another --seed. Many repetitions and few rounds show small mistakes.
 
+    A method on private sums (JointDescent, JointMoment, JointTally) is attacked by outsiders and --colluders of its
+    --parties, who pool all they know and subtract it from every sum. Each number of colluders has a claim of its own;
+    --colluders all tests every one of them, at one confidence for all together.
+
     Example: confide audit CDPADMM --loss squared --epsilon 4 --rounds 3
+
+    Example: confide audit JointDescent --colluders all --rounds 3
     """
     writable(output)
-    from confide.audit import attack
+    from confide.audit import attack, attack_coalitions
     from confide.audit.engine import check
-    from confide.audit.prepare import cases, prepare_all
+    from confide.audit.prepare import PARTIES, cases, coalitions, is_summed, prepare_all
 
     check(epsilon, delta, None, repetitions, confidence, seed)
-    jobs = prepare_all(algorithm, loss, epsilon, delta, rounds, published, rows)
-    result = attack(cases(jobs, canary, adversary), delta=delta, repetitions=repetitions, confidence=confidence,
-                    seed=seed, progress=True)  # fmt: skip
+    how: Any = {"delta": delta, "repetitions": repetitions, "confidence": confidence, "seed": seed, "progress": True}
+    result: AuditResult | CoalitionAudit
+    if is_summed(algorithm) or not (colluders is None and parties is None and collusion is None):
+        if published:
+            raise ConfideError(f"{algorithm} has no published form that differs: leave out --published")
+        groups = coalitions(algorithm, loss, epsilon, delta, rounds, rows=rows, collusion=collusion,
+                            parties=PARTIES if parties is None else parties, colluders=colluders)  # fmt: skip
+        asked = {j: cases(jobs, canary, adversary) for j, jobs in groups.items()}
+        result = attack_coalitions(asked, **how) if len(asked) > 1 else attack(next(iter(asked.values())), **how)
+    else:
+        jobs = prepare_all(algorithm, loss, epsilon, delta, rounds, published, rows)
+        result = attack(cases(jobs, canary, adversary), **how)
     saved = result.save(output / f"{algorithm}.json")
     try:
         picture = str(result.draw(output / f"{algorithm}.png"))
@@ -62,11 +90,11 @@ def audit(
     raise typer.Exit(int(result.refuted))
 
 
-def show(result: AuditResult, saved: str, picture: str, json: bool) -> None:
+def show(result: AuditResult | CoalitionAudit, saved: str, picture: str, json: bool) -> None:
     """The verdict, or all but the scores as JSON."""
     if json:
         document = {**result.to_json(), "result": saved, "picture": picture}
-        del document["scores"]
+        document.pop("scores", None)
         typer.echo(jsonlib.dumps(document, ensure_ascii=False, indent=2))
     else:
         typer.echo(f"{result}\n  {saved}, {picture}")

@@ -155,7 +155,7 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
     from confide.cli.federation import pairs
     from confide.files.parts import from_table
 
-    kind: Any = JointDescent if name == JointDescent.__name__ else method_class(name, "--algorithm")
+    kind: Any = method_class(name, "--algorithm", {JointDescent.__name__: JointDescent})
     given = {**pairs(settings), **({} if rounds is None else {"rounds": rounds})}
     names = [f.name for f in fields(kind)]
     if unknown := [key for key in given if key not in names]:
