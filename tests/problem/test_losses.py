@@ -235,6 +235,11 @@ def test_corrected_logistic_has_curvature_and_prox():
     np.testing.assert_allclose(u + step * loss.slope(u, y), z, atol=1e-12)
 
 
+def test_labels_that_are_all_but_certain_need_no_correction():
+    loss = losses.NoisyLabels(losses.Logistic(), 800.0)  # e^800 is beyond the doubles
+    assert loss.q == 0.0 and loss.slope_bound == 1.0 and loss.value(0.3, 1.0) == losses.Logistic().value(0.3, 1.0)
+
+
 def test_corrected_loss_of_rows_with_their_own_epsilon_has_no_single_value():
     loss = losses.NoisyLabels(losses.Logistic(), epsilon_min=0.5)
     assert loss.slope_bound == losses.NoisyLabels(losses.Logistic(), 0.5).slope_bound

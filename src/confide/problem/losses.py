@@ -264,7 +264,7 @@ class NoisyLabels(Loss):
     @property
     def q(self) -> float:
         """1/(e^ε - 1) at the smallest ε."""
-        return 1.0 / math.expm1(self.smallest_epsilon)
+        return 1.0 / math.expm1(self.smallest_epsilon) if self.smallest_epsilon < 709 else 0.0
 
     @property
     def code(self) -> int:  # type: ignore[override]
