@@ -134,7 +134,8 @@ def test_who_sets_a_method_by_hand_is_warned(cards, tmp_path, settings, told):
          "--output", str(tmp_path / "federation.toml")],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert ("warning: CDPADMM" in done.stderr) is bool(told) and told in done.stderr
+    assert ("warning: CDPADMM" in done.stderr) is bool(told) and told in " ".join(done.stderr.split())
+    assert max(map(len, done.stderr.splitlines()), default=0) <= 80
 
 
 def test_a_rehearsal_says_what_it_did_not_check(cards):

@@ -163,6 +163,7 @@ def test_a_schema_says_how_rows_are_read(homes):
     out = confide("federation", "new", *parties(homes), "--schema", homes / "schema.toml", "--epsilon", 1,
                   "--output", file)  # fmt: skip
     assert out.exit_code == 0, out.output
+    assert max(len(line) for line in out.stdout.splitlines() if str(file) not in line) <= 80
     f = federations.load(file)
     assert f.features == 3 and f.intercept and f.row_norm == 1.0
     table = tomllib.loads(file.read_text())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.lines import folded
 from confide.errors import ConfideError
 from confide.files.plain import without_infinity
 
@@ -71,7 +72,7 @@ def account(
         show(path, chain, pages)
     else:
         for one in ended:
-            typer.echo("\n".join(ending_lines(one)))
+            typer.echo(ending_words(one))
 
 
 def page(book: Ledger, name: str) -> dict[str, Any]:
@@ -192,12 +193,9 @@ def named(run: dict[str, Any]) -> str:
 # --- ending a run -----------------------------------------------------------------------------------------------------
 
 
-def ending_lines(done: dict[str, Any]) -> list[str]:
-    """At most 80 columns per line."""
-    from textwrap import wrap
-
+def ending_words(done: dict[str, Any]) -> str:
+    """What was done, in 80 columns."""
     back = ", ".join(f"ε={one['epsilon']:.4g} for each {one['unit']}" for one in done["given_back"]) or "nothing"
     now = f", {len(done['charged_now'])} releases of them only now" if done["charged_now"] else ""
-    text = (f"{named(done)} has ended in {done['population']}: {done['rounds']} rounds are charged{now}; "
-            f"given back: {back}")  # fmt: skip
-    return wrap(text, 80, subsequent_indent="  ", break_long_words=False)
+    return folded(f"{named(done)} has ended in {done['population']}: {done['rounds']} rounds are charged{now}; "
+                  f"given back: {back}")  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.lines import folded
 from confide.errors import ConfideError
 
 if TYPE_CHECKING:
@@ -119,15 +120,15 @@ def new(
     else:
         cap = f"at most ε={epsilon:g} at δ={delta:g} each"
         method = found.algorithm
-        typer.echo(f"{output}: {len(members)} parties, {method.rounds} rounds of {method.name}, {cap}")
-        if algorithm == "auto":
-            typer.echo(why(method, found.public))
-        typer.echo(f"{trusted}\n" * bool(trusted) + f"guarantee {found.guarantee}\nhash {said['hash']}")
+        typer.echo(folded(f"{output}: {len(members)} parties, {method.rounds} rounds of {method.name}, {cap}"))
+        reason = why(method, found.public) if algorithm == "auto" else ""
+        for line in filter(None, (reason, trusted, f"guarantee {found.guarantee}", f"hash {said['hash']}")):
+            typer.echo(folded(line))
     if schema is not None:
         from confide.schema.suggest import told_of_draft
 
         for line in told_of_draft(schema, output):
-            typer.echo(line, err=True)
+            typer.echo(folded(line), err=True)
 
 
 Agreed = Annotated[Path, typer.Argument(metavar="FILE", help="The file that all members agree on.")]
@@ -269,7 +270,7 @@ def said(papers: Papers, name: str, json: bool, draft: Draft | None) -> None:
     missing = papers.unsigned() if draft is None else draft.unsigned
     what = "The federation" if draft is None else f"Amendment {draft.change.number}"
     waits = f"{what} waits for {', '.join(missing)}, as far as is known here." if missing else f"{what} is in force."
-    typer.echo(f"\nSigned as {name}. {waits}")
+    typer.echo("\n" + folded(f"Signed as {name}. {waits}"))
 
 
 def asked(question: str) -> bool:
@@ -296,10 +297,10 @@ def tried(found: Federation) -> str:
     with bars("rounds", passing=True) as heard:
         out = rehearse(found.algorithm, found.public, watch=partial(heard, "trying it"))
     if out.far:
-        typer.echo(f"warning: {found.algorithm.name}: {out.why}: set step, coupling or rounds, or leave --algorithm "
-                   "out", err=True)  # fmt: skip
+        typer.echo(folded(f"warning: {found.algorithm.name}: {out.why}: set step, coupling or rounds, or leave "
+                          "--algorithm out", rest=""), err=True)  # fmt: skip
     elif out.gap is None:
-        typer.echo(f"{found.algorithm.name}: {out.why}", err=True)
+        typer.echo(folded(f"{found.algorithm.name}: {out.why}"), err=True)
     return out.why
 
 

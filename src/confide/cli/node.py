@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.lines import folded
 from confide.errors import ConfideError, MissingExtra
 from confide.files.plain import without_infinity
 
@@ -28,7 +29,7 @@ Encrypt = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 HERE = Path(".confide")
-COLUMNS, SILENT_SECONDS = 80, 10.0
+SILENT_SECONDS = 10.0
 ENDED = ("finished", "stopped", "failed")
 
 
@@ -59,7 +60,8 @@ def init(
         typer.echo(jsonlib.dumps({**card.to_json(), "home": str(home)}, indent=2))
         return
     typer.echo((home / CARD).read_text(), nl=False)
-    typer.echo(f"\nThe card above is in {home / CARD}: hand it to the neighbours. The key stays in {home}.", err=True)
+    told = f"The card above is in {home / CARD}: hand it to the neighbours. The key stays in {home}."
+    typer.echo("\n" + folded(told, rest=""), err=True)
 
 
 @node.command()
@@ -83,9 +85,8 @@ def rekey(
         typer.echo(jsonlib.dumps({"card": str(card), "home": str(home)}))
         return
     typer.echo(card.read_text(), nl=False)
-    typer.echo(
-        f"\nThe new card is in {card}: `confide federation amend FILE --card {card}` puts it in force.", err=True
-    )
+    told = f"The new card is in {card}: `confide federation amend FILE --card {card}` puts it in force."
+    typer.echo("\n" + folded(told, rest=""), err=True)
 
 
 @node.command()
@@ -315,8 +316,6 @@ def heard(status: dict[str, Any], running: bool) -> dict[str, Any]:
 
 def lines(status: dict[str, Any]) -> list[str]:
     """A status as people read it, in 80 columns."""
-    from textwrap import wrap
-
     from confide.node.status import standing_and_way
 
     out = [
@@ -343,7 +342,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         out.append(f"  nobody can call through the relay: {status['relay']}")
     if status.get("refused"):
         out.append(f"  {status['refused']} connections and questions turned away")
-    return [part for line in out for part in wrap(line, COLUMNS, subsequent_indent="    ")]
+    return [part for line in out for part in folded(line, rest="    ").splitlines()]
 
 
 class view:

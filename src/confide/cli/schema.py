@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.lines import folded
 from confide.errors import ConfideError
 
 if TYPE_CHECKING:
@@ -106,9 +106,10 @@ def merge(
         typer.echo(f"{output}: {len(found.features)} features, merged from {len(names)} files.")
         show_differences(differences)
     if private:
-        typer.echo(fill(f"Still drafts: {', '.join(private)}. Their ranges and categories were read off rows and are "
-                        "private, here and in what was merged. Their owners should replace them by what is known "
-                        "without the data, before anybody else sees them.", 80), err=True)  # fmt: skip
+        told = (f"Still drafts: {', '.join(private)}. Their ranges and categories were read off rows and are private, "
+                "here and in what was merged. Their owners should replace them by what is known without the data, "
+                "before anybody else sees them.")  # fmt: skip
+        typer.echo(folded(told, rest=""), err=True)
 
 
 def named(paths: list[Path]) -> dict[str, Path]:
@@ -130,7 +131,7 @@ def merged_head(drafts: list[str], differ: bool) -> str:
     text = f"Merged, and {PRIVATE}. Do not send it: still drafts are {', '.join(drafts)}. " if drafts else "Merged. "
     text += "Lines marked DIFFERS say what each file has: agree on one. " if differ else "The files do not differ. "
     text += "Then each party checks its own rows."
-    return fill(text, 80, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False) + "\n\n"
+    return folded(text, "# ", "# ") + "\n\n"
 
 
 def show_differences(differences: list[Difference]) -> None:
@@ -177,13 +178,13 @@ def check(
     elif found.header:
         typer.echo(f"{data}: the header does not fit, the rows were not read")
         for line in found.header:
-            typer.echo(fill(line, 80, initial_indent="  ", subsequent_indent="    "))
+            typer.echo(folded(line, "  ", "    "))
     else:
         typer.echo(f"{data}: {found.rows:,} rows, {len(agreed.features)} features")
         show(counted(agreed, found))
         say("Does not fit", found.flaws, limit)
         say("Outside its range, counts as the nearer end", found.clipped, limit)
-        typer.echo("\n" + fill(outcome(agreed, found), 80))
+        typer.echo("\n" + folded(outcome(agreed, found), rest=""))
     if not found.fits:
         raise typer.Exit(1)
 

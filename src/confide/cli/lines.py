@@ -1,0 +1,13 @@
+"""Words on a terminal: 80 columns, a word that is longer (a path, a hash) on a line of its own, whole."""
+
+from __future__ import annotations
+
+from textwrap import fill
+
+COLUMNS = 80
+
+
+def folded(text: str, first: str = "", rest: str = "  ") -> str:
+    """`text` on as many lines as it takes, which begin with `first` and then with `rest`."""
+    return fill(text, COLUMNS, initial_indent=first, subsequent_indent=rest, break_long_words=False,
+                break_on_hyphens=False)  # fmt: skip
