@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 PRIOR = 0.5
 CALCULI = {"gaussian": "in Gaussian DP; ε do not add up", "zcdp": "in zCDP; ε do not add up", "pure": "pure ε, summed"}
-COVERED = (
-    "Protected: {unit}, against {who}.\n"
-    "Not protected: how many rows there are, whether a person is in the data at all,\n"
-    "and several rows of one person together (g rows cost g times μ)."
+NOT_COVERED = (
+    "Not protected: how many rows there are, whether a person is in the data at all, and several rows of one person "
+    "together (g rows cost g times μ)."
 )
 NETWORK, EVERYONE = "network", "everyone who reads every message"
 UNITS = {"row": "the content of any one row", "label": "the label of any one row"}
@@ -126,8 +125,9 @@ def show(path: Path, chain: dict[str, Any], pages: list[dict[str, Any]]) -> None
             console.print()
             section(console, one["name"], budget)
     for unit, who in dict.fromkeys((b["unit"], b["adversary"]) for one in pages for b in one["budgets"]):
-        told = EVERYONE if who == NETWORK else f"{who}, as far as\nmasks hold, which is a matter of computation"
-        console.print("\n" + COVERED.format(unit=UNITS[unit], who=told))
+        told = EVERYONE if who == NETWORK else f"{who}, as far as masks hold, which is a matter of computation"
+        console.print("\n" + folded(f"Protected: {UNITS[unit]}, against {told}.", rest=""), markup=False)
+        console.print(folded(NOT_COVERED, rest=""), markup=False)
 
 
 def section(console: Any, name: str, budget: dict[str, Any]) -> None:
