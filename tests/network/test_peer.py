@@ -193,7 +193,7 @@ class Raw:
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (b"", "must be 36"), (wire.pack_request(bytes(32), 1), "not the one here"),
+        (b"", "must be 40"), (wire.pack_request(bytes(32), 1), "not the one here"),
         (wire.pack_request(RUN, 0), "round 0"), (wire.pack_request(RUN, 8), "round 8: at most 2 rounds past 5"),
         (wire.pack_request(RUN, 2**32 - 1), "round 4294967295"), (bytes(200), "request of 200 bytes"),
         (bytes(10_000), None), (wire.pack_request(RUN, 5), "an answer"),

@@ -14,7 +14,6 @@ from confide.network.frames import Phase, Place, pack, payload_of
 from confide.network.masking import members_hash, stream, total, unmasked
 from confide.network.pairing import RunKey
 from confide.network.private_sum import PrivateSum
-from confide.network.tree import SpanningTree, Speaker
 
 WIDTHS = (3, 40, 7)
 GRAPHS = {"ring": Graph.ring(5), "star": Graph.star(6), "path": Graph.path(4), "complete": Graph.complete(5),
@@ -208,50 +207,6 @@ def test_a_word_that_a_round_begins_again_is_checked_like_any_other(tmp_path):
         assert one.attempt == 1
     one.hear(leaf, word(attempt=7))
     assert one.attempt == 7 and (Phase.AGAIN, 2, 7) in one.frames
-
-
-@pytest.mark.parametrize("lost", [0, 2, 4])
-def test_the_others_go_on_without_a_lost_member(lost, tmp_path):
-    """In a tree of their own, under masks of their own: the sum of those who stay, and what they have heard is new."""
-    graph = Graph.complete(5)
-    village, values = Village(graph, tmp_path, WIDTHS), numbers(WIDTHS)
-    village.run(values, until=lambda: all(1 in one.totals for one in village.parties)
-                and any((Phase.SUM_UP, 2, 1) in one.frames for one in village.parties))  # fmt: skip
-    assert not any(2 in one.totals for one in village.parties)
-    stay = [k for k in range(5) if k != lost]
-    tree, cards = SpanningTree.of(Graph.path(4)), [village.cards[k] for k in stay]
-    before = village.parties[stay[0]].wanted
-    for at, k in enumerate(stay):
-        one = village.parties[k]
-        one.go_on_without(Speaker(tree, at, RUN, village.people[k], cards), 2, WIDTHS)
-    assert before != village.parties[stay[0]].wanted
-    staying = [village.parties[k] for k in stay]
-    for _ in range(50):
-        for at, one in enumerate(staying):
-            for other, place in dict(one.wanted).items():
-                if (frame := staying[other].frames.get(place.key)) is not None:
-                    one.hear(other, frame)
-            if t := one.turn:
-                one.contribute(values(t, stay[at]))
-    assert all(one.done for one in staying)
-    for one in staying:
-        assert np.array_equal(one.totals[1], exact(values, graph, 1))
-        for t in (2, 3):
-            assert np.array_equal(one.totals[t], sum(values(t, k) for k in stay))
-
-
-def test_only_fewer_of_the_same_run_may_go_on(tmp_path):
-    village, values = Village(Graph.complete(3), tmp_path, WIDTHS), numbers(WIDTHS)
-    village.run(values, until=lambda: village.parties[1].turn == 1)
-    one, pair = village.parties[1], SpanningTree.of(Graph.path(2))
-    two = [village.cards[0], village.cards[1]]
-    for speaker in (one.speaker, Speaker(pair, 1, bytes(32), village.people[1], two),
-                    Speaker(SpanningTree((-1,)), 0, RUN, village.people[1], two[1:])):  # fmt: skip
-        with pytest.raises(ValueError, match="must be fewer of the same run, and at least 2"):
-            one.go_on_without(speaker, 2, WIDTHS)
-    with pytest.raises(ValueError, match="goes on with a later attempt"):
-        one.go_on_without(Speaker(pair, 1, RUN, village.people[1], two), 1, WIDTHS)
-    assert one.attempt == 1 and one.turn == 1
 
 
 def test_a_frame_of_another_attempt_is_refused(tmp_path):

@@ -77,7 +77,7 @@ def test_no_mutation_of_a_frame_is_taken(sender, frame):
 def test_requests_are_exactly_as_long_as_they_must_be():
     assert wire.unpack_request(wire.pack_request(RUN, 9)) == (RUN, 9)
     for bad in (b"", wire.pack_request(RUN, 9)[:-1], wire.pack_request(RUN, 9) + b"\0"):
-        with pytest.raises(ValueError, match="must be 36"):
+        with pytest.raises(ValueError, match="must be 40"):
             wire.unpack_request(bad)
 
 

@@ -3,6 +3,9 @@
 from village import NAMES, Village
 
 from confide.network import wire
+from confide.node import federation as federations
+from confide.node.agreement import Papers
+from confide.node.amendment import Amendment
 from confide.node.daemon import FEDERATION
 from confide.node.journal import Journal
 from confide.node.purse import Purse
@@ -14,16 +17,49 @@ class Circle(Village):
 
     def __init__(self, folder, algorithm, *, spare=None, **options):
         super().__init__(folder, algorithm, **options)
-        self.spare, self.members, self.heard = spare, {}, []
+        self.spare, self.members, self.heard, self.current = spare, {}, [], self.federation
         self.lie = lambda name, number, frame, to: frame
+
+    def rewrite(self, **tables):
+        """The file with other values in some of its tables, before anyone begins."""
+        for name, table in tables.items():
+            self.document[name] = {**self.document[name], **table}
+        self.file = self.write("federation.toml", self.document)
+        self.federation = self.current = federations.load(self.file)
 
     def member(self, name):
         """As `confide node run` makes it."""
         journal = Journal(self.run_folder(name), self.federation.digest)
         (self.run_folder(name) / FEDERATION).write_text(self.file.read_text())
-        purse = Purse(self.federation, NAMES.index(name), "people", self.folder / name / "ledger.sqlite", self.spare)
+        now = self.current
+        purse = Purse(now, now.parties.index(name), "people", self.folder / name / "ledger.sqlite", self.spare)
         data = self.folder / f"{name}.npz"
-        return Summer(self.federation, self.identities[name], journal, purse, data)
+        return Summer(now, self.identities[name], journal, purse, data)
+
+    def sign(self, change, names):
+        """All of `names` sign, and hold to it."""
+        papers = Papers(self.federation)
+        papers.take(Papers.of(self.folder / names[0], self.federation).pack())
+        for name in names:
+            papers.sign_amendment(self.identities[name], change)
+        self.current = papers.current
+        assert self.current.head == change.hash
+        for name in names:
+            Papers.of(self.folder / name, self.federation).take(papers.pack())
+
+    def lose(self, *lost, edges=(), epsilon=None):
+        """These are gone; those who stay sign that they go on, and do."""
+        now = self.current
+        stay = [name for name in now.parties if name not in lost]
+        change = Amendment(now.digest, now.head, len(now.history), lost, edges, epsilon=epsilon)
+        self.sign(change, stay)
+        self.crash(*list(self.members))
+        self.begin(*stay)
+
+    def drew(self, name, number):
+        """Whether an own frame holds numbers of the own rows."""
+        with self.journal(name) as journal:
+            return journal.attempt(self.identities[name].card.digest, number) > 0
 
     def begin(self, *names):
         for name in names or NAMES:

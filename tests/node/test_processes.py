@@ -192,7 +192,7 @@ def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
 
         def request(number):
             kinds = [
-                b"", good[: int(rng.integers(36))], good + b"\0", rng.bytes(36), wire.pack_request(bytes(32), 1),
+                b"", good[: int(rng.integers(40))], good + b"\0", rng.bytes(40), wire.pack_request(bytes(32), 1),
                 wire.pack_request(run, int(rng.integers(3, 2**32))), wire.pack_request(run, 0),
             ]  # fmt: skip
             return kinds[number % len(kinds)]

@@ -12,10 +12,11 @@ from circle import Circle
 from village import NAMES, Village
 
 import confide
-from confide.network import frames
+from confide.network import frames, wire
 from confide.network.frames import Phase, Place
-from confide.network.identity import KEY_LABEL
+from confide.network.identity import KEY_LABEL, Identity
 from confide.network.pairing import OFFER, RunKey
+from confide.node import alarms
 from confide.node.codes import Code
 from confide.node.summer import Disagreement
 
@@ -160,12 +161,87 @@ def test_an_asked_for_place_that_never_was_gets_nothing(circle):
     assert circle.members[ROOT].frame(Place(Phase.SUM_UP, 2, 1).number) == b""  # the root has no parent
 
 
+# --- who noticed nothing hears of it ----------------------------------------------------------------------------------
+
+
+def disagreement(circle, lie):
+    circle.lie = lie
+    circle.begin()
+    with pytest.raises(Disagreement) as found:
+        circle.carry()
+    return found.value
+
+
+def another_total(circle, at):
+    def lie(name, number, frame, to):
+        if (frames.place_of(number), to) != ((Phase.SUM_DOWN, at, 1), OTHER):
+            return frame
+        bad = (np.frombuffer(frames.payload_of(frame), "<u8") + np.uint64(1)).astype("<u8").tobytes()
+        return resigned(circle, name, frame, bad)
+
+    return lie
+
+
+@pytest.mark.parametrize("lies_in", [1, 4])
+def test_two_frames_that_differ_convince_everyone_else(circle, lies_in):
+    error = disagreement(circle, another_total(circle, lies_in))
+    for name, one in circle.members.items():
+        if not one._broken:
+            heard = one.believe(error.alarm)
+            assert f"signed that they heard different things before round {lies_in + 1}" in str(heard)
+            assert heard.alarm == error.alarm and heard.round == lies_in + 1
+            shown = [bytes.fromhex(frame) for frame in json.loads(heard.evidence())["frames"]]
+            assert len({frames.source(frame)[0] for frame in shown}) == 2
+            one.end()
+            assert not (circle.run_folder(name) / "run-key").exists()
+
+
+def test_keys_that_are_none_convince_everyone_else(circle):
+    def lie(name, number, frame, to):
+        if (frames.place_of(number)[0], to) != (Phase.KEYS_DOWN, OTHER):
+            return frame
+        return resigned(circle, name, frame, frames.payload_of(frame)[:OFFER] * 5)
+
+    error = disagreement(circle, lie)
+    heard = circle.members[LEAF].believe(error.alarm)
+    assert "handed on what can't be: the key of this run is not signed by" in str(heard) and heard.party == ROOT
+
+
+def test_what_proves_nothing_is_not_believed(circle):
+    """Frames of one member, of two rounds, of a stranger, of another run or stage, changed, cut, or not at odds."""
+    error = disagreement(circle, another_total(circle, 2))
+    first, second = alarms.unpack(error.alarm)
+    one = next(one for one in circle.members.values() if not one._broken)
+    mine, place = circle.identities[LEAF], frames.source(first)[1]
+    run, stranger = circle.federation.digest, Identity.make("stranger", "127.0.0.1:1")
+    heard = {"one": replace(place, heard=b"1" * 32), "two": replace(place, heard=b"2" * 32)}
+
+    def said(who, where, of=run):
+        return frames.pack(who, of, where, b"")
+
+    third = circle.identities["cedar"]
+    good = [said(mine, heard["one"]), said(third, heard["two"])]
+    assert "heard different things" in str(one.believe(alarms.pack(good)))  # they sign it: it is theirs to answer for
+    for proof in (
+        [first], [second], [first, first], [first, first[:-1] + bytes([first[-1] ^ 1])], [first, second, second],
+        [said(mine, heard["one"]), said(mine, heard["two"])], [good[0], said(stranger, heard["two"])],
+        [good[0], said(third, heard["one"])], [good[0], said(third, replace(heard["two"], round=place.round + 1))],
+        [good[0], said(third, replace(heard["two"], stage=1))], [good[0], said(third, heard["two"], bytes(32))], [],
+        [b""], [b"", b""], [first[:50]],
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=r"alarm|frame"):
+            one.believe(alarms.pack(proof))
+    for bad in (b"\0", b"\xff" * 8, error.alarm[:-1], error.alarm + b"\0"):
+        with pytest.raises(ValueError, match=r"alarm|frame"):
+            one.believe(bad)
+
+
 # --- processes --------------------------------------------------------------------------------------------------------
 
 
-def run_liar(arguments, log, victim, at):
-    """The root of a star: tells `victim` another total in round `at`, and keeps the story up until the end."""
-    from confide.network import peer, private_sum, tree, wire
+def run_liar(arguments, log, victim, at, until=10**6):
+    """A root: tells `victim` another total in round `at`, and keeps the story up until the end, or this round."""
+    from confide.network import peer, private_sum, standing, tree, wire
     from confide.node.daemon import Daemon
 
     def deaf(frame, sender, run, place, size):
@@ -183,7 +259,8 @@ def run_liar(arguments, log, victim, at):
 
         def answer(name, channel):
             number = channel.waits
-            if name != victim or number < Place(Phase.SUM_DOWN, at, 1).number or self.server.latest < number:
+            told = name == victim and Place(Phase.SUM_DOWN, at, 1).number <= number < until << 12
+            if not told or self.server.latest < number:
                 return honest(name, channel)
             truth = member.frame(number)
             _, place = frames.source(truth)
@@ -191,7 +268,7 @@ def run_liar(arguments, log, victim, at):
             if place.round == at:
                 whole = (np.frombuffer(whole, "<u8") + np.uint64(1)).astype("<u8").tobytes()
             words = struct.pack("<II", place.round, place.attempt)
-            story[place.round + 1] = hashlib.sha256(private_sum.TOTAL_LABEL + heard + words + whole).digest()
+            story[place.round + 1] = hashlib.sha256(standing.TOTAL_LABEL + heard + words + whole).digest()
             channel.waits = 0
             lie = frames.pack(identity, federation.digest, replace(place, heard=heard), whole)
             return channel.send(peer.Kind.ANSWER, lie)
@@ -220,3 +297,30 @@ def test_two_totals_of_a_root_that_goes_on_lying_are_found_out_by_what_all_sign(
         village.start(OTHER)
         assert village.join(OTHER) == {OTHER: Code.MISBEHAVIOUR}
         assert "begin another run" in village.log(OTHER)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graph", [confide.Graph.ring(5), confide.Graph.complete(5)], ids=["ring", "complete"])
+def test_who_noticed_nothing_ends_with_the_evidence_of_those_who_did(tmp_path, graph):
+    """The root tells one child another total, once: that child notices. On links that sums do not take, word goes
+    around the liar, and nobody waits for a total that never comes."""
+    with Village(tmp_path, {**DESCENT, "rounds": 40}, graph=graph, timeout=120.0) as village:
+        others = [name for name in NAMES if name != ROOT]
+        village.start(*others)
+        arguments = (village.arguments(ROOT), str(tmp_path / f"{ROOT}.log"), OTHER, 2, 3)
+        village.jobs[ROOT] = nursery.CONTEXT.Process(target=run_liar, args=arguments, daemon=True)
+        village.jobs[ROOT].start()
+        assert village.join(*others, seconds=110) == dict.fromkeys(others, Code.MISBEHAVIOUR), village.log("cedar")
+        for name in others:
+            (kept,) = (village.run_folder(name) / "evidence").glob("*.json")
+            found = json.loads(kept.read_text())
+            shown = [bytes.fromhex(frame) for frame in found["frames"]]
+            assert len({frames.heard_of(frame) for frame in shown}) == 2 and found["round"] == 3
+            for frame in shown:
+                who = next(one for one in village.identities.values() if one.card.digest == frames.source(frame)[0])
+                wire.authentic(frame, who.card, village.federation.digest)
+            assert not (village.run_folder(name) / "run-key").exists()
+            status = village.status(name)
+            assert ("heard something else" in status["reason"]) == (name == OTHER)
+        village.start("cedar")
+        assert village.join("cedar") == {"cedar": Code.MISBEHAVIOUR}

@@ -224,6 +224,11 @@ class JointDescent(SummedMethod):
         largest = np.max(variance * stretch**2, axis=-1, keepdims=True)
         return state._replace(centre=centre, stretch=stretch, goal=self.pace(1.0, largest, public))
 
+    def goes_on(self, t: int, state: Journey, public: Public) -> Journey:
+        """From where it is, at rest: the gradient of fewer rows is another function, and says nothing of the bend of
+        the one before, nor is the way it was going theirs."""
+        return super().goes_on(t, state._replace(before=state.model), public)
+
     def descend(self, t: int, state: Journey, gradient: Array, public: Public) -> Journey:
         moved = state.model - state.before
         bend = np.maximum(state.bend, self.bend(t, state, gradient, moved, public))

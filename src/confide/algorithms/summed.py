@@ -52,7 +52,7 @@ class SummedMethod(GaussianMethod):
     """
 
     topology = "all"
-    open = (OPEN - {"message", "absorb", "noise_scale"}) | {"points", "learn", "shares"}  # no private state
+    open = (OPEN - {"message", "absorb", "noise_scale"}) | {"points", "learn", "shares", "goes_on"}  # no private state
 
     collusion: int | None = None  # c: how many parties may pool what they know; None: an honest majority
 
@@ -65,6 +65,10 @@ class SummedMethod(GaussianMethod):
     def learn(self, t: int, state: Any, total: Array, public: Public) -> Any:
         """The next state, from the sum (S, A, numbers) that everyone has."""
         raise WrongType(f"{self.name} does not say what it learns: a method needs `learn`")
+
+    def goes_on(self, t: int, state: Any, public: Public) -> Any:
+        """The state with which fewer parties go on after t rounds of more; `public` is theirs."""
+        return state if t else self.init(public)
 
     def shares(self, public: Public) -> Array:
         """What each round spends of μ²: (rounds,), 1 together."""

@@ -4,6 +4,9 @@ They are frames of `wire` that hold whole numbers, with a phase within the round
 
     header of `wire` | salt 16 | heard 32 | payload | signature 64
 
+The header's phase holds a *stage*, too: the members of a run may change, and what they say to each other begins anew
+with every change.
+
 `heard` is the sender's hash of everything that all must have in common so far: the key list, then each total
 (`private_sum`); so a parent and a child who differ find out with the next frame. The payload is 64-bit integers, or the
 bytes of keys and signatures.
@@ -22,7 +25,8 @@ from confide.network import wire
 from confide.network.identity import Card, Identity
 
 NOTHING = bytes(32)  # heard so far
-LAST_ROUND, LAST_ATTEMPT = 2**20 - 1, 2**9 - 1  # so that a place is a number of 32 bits
+LAST_ROUND, LAST_ATTEMPT = 2**20 - 1, 2**9 - 1  # so that a place within a stage is a number of 32 bits
+LAST_STAGE = 2**13 - 1
 
 
 class Phase(IntEnum):
@@ -51,15 +55,19 @@ Key = tuple[Phase, int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a frame belongs."""
+    """Where a frame belongs. In a later stage a sum of round 0, without an attempt, is how far everyone is."""
 
     phase: Phase
     round: int = 0
     attempt: int = 0
     heard: bytes = NOTHING
+    stage: int = 0
 
     def __post_init__(self) -> None:
-        sums, keys = self.phase >= Phase.AGAIN, self.phase <= Phase.KEYS_DOWN
+        standing = self.stage > 0 and self.phase >= Phase.SUM_UP and self.round == self.attempt == 0
+        sums, keys = self.phase >= Phase.AGAIN and not standing, self.phase <= Phase.KEYS_DOWN
+        if not 0 <= self.stage <= LAST_STAGE:
+            raise ConfideError(f"stage {self.stage}: must be from 0 to {LAST_STAGE}")
         if not (0 <= self.round <= LAST_ROUND and 0 <= self.attempt <= LAST_ATTEMPT):
             raise ConfideError(
                 f"round {self.round}, attempt {self.attempt}: must be from 0 to {LAST_ROUND}, {LAST_ATTEMPT}"
@@ -78,16 +86,23 @@ class Place:
     @property
     def number(self) -> int:
         """What a neighbour asks for it by."""
-        return wire.number(self.round, self.phase, self.attempt)
+        return wire.number(self.round, self.sort, self.attempt)
+
+    @property
+    def sort(self) -> int:
+        """Stage and phase, as the header of a frame has them."""
+        return self.stage << wire.PHASE_BITS | self.phase
 
     def __str__(self) -> str:
-        return f"{self.phase.name.lower().replace('_', ' ')}, round {self.round}, attempt {self.attempt}"
+        again = f", stage {self.stage}" if self.stage else ""
+        return f"{self.phase.name.lower().replace('_', ' ')}, round {self.round}, attempt {self.attempt}{again}"
 
 
 def place_of(number: int) -> Key:
     """Phase, round and attempt that a neighbour asks for, if they mean anything."""
+    stage = wire.stage_in(number)
     try:
-        return Place(Phase(number & 7), number >> 12, number >> 3 & LAST_ATTEMPT).key
+        return Place(Phase(number & 7), wire.round_in(number), number >> 3 & LAST_ATTEMPT, stage=stage).key
     except ValueError:
         raise ConfideError(f"number {number}: no place of a frame") from None
 
@@ -101,7 +116,7 @@ def pack(identity: Identity, run: bytes, place: Place, payload: bytes) -> bytes:
     """The signed frame."""
     if len(payload) % 8:
         raise ConfideError(f"payload of {len(payload)} bytes: must be a multiple of 8")
-    return wire.pack(identity, run, place.round, place.heard + payload, kind=wire.Kind.WHOLE, phase=place.phase,
+    return wire.pack(identity, run, place.round, place.heard + payload, kind=wire.Kind.WHOLE, phase=place.sort,
                      attempt=place.attempt)  # fmt: skip
 
 
@@ -111,7 +126,7 @@ class Differs(ConfideError):
 
 def unpack(frame: bytes, sender: Card, run: bytes, place: Place, size: int) -> bytes:
     """The payload, if this is `sender`'s frame of that run and place with `size` bytes of it."""
-    wire.unpack(frame, sender, run, place.round, (len(NOTHING) + size) // 8, kind=wire.Kind.WHOLE, phase=place.phase,
+    wire.unpack(frame, sender, run, place.round, (len(NOTHING) + size) // 8, kind=wire.Kind.WHOLE, phase=place.sort,
                 attempt=place.attempt)  # fmt: skip
     if heard_of(frame) != place.heard:  # last: the signature is the evidence
         raise Differs(
@@ -135,8 +150,9 @@ def source(frame: bytes) -> tuple[bytes, Place]:
     """(sender, place) of a frame, which must at least have a header of one form; its signature is not checked."""
     if len(frame) < frame_size(0):
         raise ConfideError(f"frame of {len(frame)} bytes: must be {frame_size(0)} or more")
-    round, phase, attempt = wire.place(frame) if wire.version_of(frame) == wire.VERSION else (0, 0, 0)
+    round, sort, attempt = wire.place(frame) if wire.version_of(frame) == wire.VERSION else (0, 0, 0)
+    stage, phase = divmod(sort, 1 << wire.PHASE_BITS)
     whole = wire.is_frame(frame) and wire.kind_of(frame) == wire.Kind.WHOLE
     if not whole or phase not in set(Phase):
         raise ConfideError(f"not a frame of a private sum: it begins with {frame[:8].hex()}")
-    return wire.source(frame)[0], Place(Phase(phase), round, attempt, heard_of(frame))
+    return wire.source(frame)[0], Place(Phase(phase), round, attempt, heard_of(frame), stage)

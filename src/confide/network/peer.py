@@ -147,7 +147,7 @@ class Server:
         try:
             if kind == Kind.PING:
                 channel.send(Kind.PONG)
-            elif kind == Kind.HELLO and self.alarm:
+            elif kind in (Kind.HELLO, Kind.PAPERS) and self.alarm:
                 channel.send(Kind.ALARM, self.alarm)
                 self.alarmed.add(name)
             elif kind == Kind.HELLO:

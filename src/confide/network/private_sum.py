@@ -22,14 +22,18 @@ and says so, too. Everybody hears of it: until a total is there each party waits
 one who lost its message, and no total can be there without that message. What was said in the lost attempt stays said,
 and paid for.
 
+**Other members.** Members may be lost, and links may change. Those who stay sign that they go on; the round under way
+is abandoned and stays paid for, and a new *stage* begins in a tree of their own: lines 1 and 2 again, then everybody
+says how far it is (`standing`), and line 3 from there. Masks are of the new member set, and of an attempt that nobody
+has used; who left has no part in them. What the noise must be for so many, and what it costs, is for the caller to
+know.
+
 A driver writes every frame that `hear` and `contribute` return to its journal before anyone may fetch it; a party that
 starts again is made anew with the same key, and `replay`s its journal: what it said stands, byte for byte.
 """
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -39,26 +43,33 @@ from numpy.typing import NDArray
 from confide.errors import ConfideError
 from confide.network.frames import Key, Phase, Place, frame_size, pack, source, unpack
 from confide.network.identity import SIGNATURE
-from confide.network.masking import Claims, Masks, members_hash, unmasked
+from confide.network.masking import Claims, Masks, unmasked
 from confide.network.pairing import OFFER, KeyList, RunKey
+from confide.network.standing import Farthest, Stage, Standing, heard_after
 from confide.network.tree import Adding, Gathering, Pass, Speaker
 
 Whole = NDArray[np.int64]
-TOTAL_LABEL = b"confide total\0"
 
 
 class PrivateSum:
-    """Party `speaker.k` in a run of sums, `widths[t-1]` numbers in round t."""
+    """Party `speaker.k` in a run of sums, `widths[t-1]` numbers in round t; in its first stage unless another is given.
 
-    def __init__(self, speaker: Speaker, key: RunKey, claims: Claims, widths: Sequence[int]) -> None:
+    `speaker` is the party in the tree of the stage's members.
+    """
+
+    def __init__(self, speaker: Speaker, key: RunKey, claims: Claims, widths: Sequence[int],
+                 stage: Stage | None = None) -> None:  # fmt: skip
         if key.federation != speaker.run:
             raise ConfideError("the key of this run is of another federation")
         self.speaker, self.key, self.widths = speaker, key, [int(w) for w in widths]
         self.totals: dict[int, Whole] = {}
         self.frames: dict[Key, bytes] = {}  # own ones
         self.done = False
+        self.stage, self._number = stage, 0 if stage is None else stage.number
+        self.joined = Standing() if stage is None else stage.standing  # where all go on, once that is known
+        self._first = 1  # attempt of the first round of the stage
         self._claims, self._masks, self._list = claims, None, None  # type: tuple[Claims, Masks | None, KeyList | None]
-        self._pass = Pass(speaker, Place(Phase.KEYS_UP), Gathering(OFFER))
+        self._pass = Pass(speaker, Place(Phase.KEYS_UP, stage=self._number), Gathering(OFFER))
 
     # --- what a driver asks -----------------------------------------------------------------------------------------
 
@@ -78,6 +89,15 @@ class PrivateSum:
         """Of the round that is under way; 0 outside of sums."""
         return self._pass.place.attempt
 
+    @property
+    def word(self) -> bytes:
+        """The own signature under what was heard before the round under way, should someone have heard something else.
+
+        The frame that says so anyway, if it is there; else one without numbers, which is for that alone.
+        """
+        place = replace(self._pass.place, phase=Phase.AGREED_UP, attempt=0)
+        return self.frames.get(place.key) or pack(self.speaker.identity, self.speaker.run, place, b"")
+
     def start(self) -> list[bytes]:
         """What can be said at once: the own offer, at a party that no other's offer passes through."""
         return self._go_on()
@@ -91,9 +111,9 @@ class PrivateSum:
         """One line unless it is what is wanted of this neighbour, or its word that the round begins again."""
         place, s = self._pass.wanted_of(neighbour), self.speaker
         if len(frame) == frame_size(0) and (said := source(frame)[1]).phase == Phase.AGAIN:
-            if place.phase < Phase.SUM_UP or said.attempt <= place.attempt:
+            if place.phase < Phase.SUM_UP or said.attempt <= place.attempt or not place.round:
                 raise ConfideError(f"{s.cards[neighbour].name} begins {said} again: wanted is {place}")
-            unpack(frame, s.cards[neighbour], s.run, Place(Phase.AGAIN, place.round, said.attempt, place.heard), 0)
+            unpack(frame, s.cards[neighbour], s.run, replace(place, phase=Phase.AGAIN, attempt=said.attempt), 0)
         else:
             self._pass.check(neighbour, frame)
 
@@ -127,29 +147,9 @@ class PrivateSum:
     def retry(self, attempt: int) -> None:
         """Abandon the round under way, which stays paid for, and begin it again with everybody as another attempt."""
         place = self._pass.place
-        if place.phase != Phase.SUM_UP or self.done or attempt <= place.attempt:
+        if place.phase != Phase.SUM_UP or not place.round or self.done or attempt <= place.attempt:
             raise ConfideError(f"attempt {attempt}: a round under way, here {place}, goes on with a later attempt")
-        self._pass = Pass(self.speaker, Place(Phase.SUM_UP, place.round, attempt, place.heard), self._pass.content)
-
-    def go_on_without(self, speaker: Speaker, attempt: int, widths: Sequence[int]) -> None:
-        """Begin the round under way again among fewer members, as all of them must have agreed to do.
-
-        `speaker` is this party in a tree of those who stay, `widths` are those of all rounds. Masks are then of that
-        member set alone, everything heard from now on says which one it is, and who left signs nothing any more. What
-        the noise must be for so many, and what it costs, is for the caller to know.
-        """
-        left, before = ({card.digest for card in one.cards} for one in (speaker, self.speaker))
-        if (
-            not left < before
-            or len(left) < 2
-            or (speaker.run, speaker.identity) != (self.speaker.run, self.speaker.identity)
-        ):
-            raise ConfideError(f"{len(left)} of {len(before)} members: must be fewer of the same run, and at least 2")
-        self.retry(attempt)
-        self.speaker, self.widths = speaker, [int(w) for w in widths]
-        heard = hashlib.sha256(TOTAL_LABEL + self._pass.place.heard + members_hash(left)).digest()
-        place = replace(self._pass.place, heard=heard)
-        self._pass = Pass(speaker, place, Adding(self.widths[place.round - 1]))
+        self._pass = Pass(self.speaker, replace(place, attempt=attempt), self._pass.content)
 
     def replay(self, journal: Iterable[bytes]) -> list[bytes]:
         """Go as far as the frames of a journal do, own and received; own frames that follow and are not in it."""
@@ -159,6 +159,8 @@ class PrivateSum:
         received: dict[tuple[int, Key], bytes] = {}
         for frame in journal:
             who, place = source(frame)
+            if place.stage != self._number:
+                continue
             if who == mine:
                 own[place.key] = frame
             elif who in number:
@@ -186,15 +188,18 @@ class PrivateSum:
 
     def _regained(self) -> list[bytes]:
         """Another attempt, if the stream of this one was made and its message is lost."""
-        place, last = self._pass.place, self._claims.last
-        here = (place.round, place.attempt)
-        if place.phase == Phase.AGREED_UP and place.round:  # after the last round
+        place, last, round = self._pass.place, self._claims.last, self._pass.place.round
+        here = (round, place.attempt)
+        if place.phase == Phase.AGREED_UP and round:  # after the last round
             return []
-        if last < here or (last == here and (self._pass.spoken or place.phase < Phase.SUM_UP)):
+        if self.stage is not None and not round:  # what was lost before the members changed is abandoned
+            round = self.stage.standing.round + 1
+            here = (round, last[1])
+        if last < here or (last == here and (self._pass.spoken or not place.attempt)):
             return []
-        if last[0] > place.round:
+        if last[0] > round:
             raise ConfideError(
-                f"round {last[0]} was masked and the journal ends at round {place.round}: an old copy would mask other "
+                f"round {last[0]} was masked and the journal ends at round {round}: an old copy would mask other "
                 "numbers by the same streams; restore the newest, or begin another run"
             )
         return [self.again(last[1] + 1)]
@@ -205,7 +210,7 @@ class PrivateSum:
         """Finish what is finished, and say what needs no numbers."""
         made = list(made or ())
         self._finish()
-        while not self.done and self._pass.turn and self._pass.place.phase != Phase.SUM_UP:
+        while not self.done and self._pass.turn and not self.turn:
             made.append(self._pass.speak(self._own()))
             self._finish()
         for frame in made:
@@ -213,9 +218,11 @@ class PrivateSum:
         return made
 
     def _own(self) -> bytes:
-        """What needs no rows: the offer, or the signature of what was heard."""
+        """What needs no rows: the offer, how far we are, or the signature of what was heard."""
         if self._pass.place.phase == Phase.KEYS_UP:
             return self.key.signed(self.speaker.identity)
+        if self._pass.place.phase == Phase.SUM_UP:
+            return self.joined.pack(self._room)
         assert self._list is not None
         return self._list.sign(self.speaker.identity, self._pass.place.heard)
 
@@ -232,24 +239,40 @@ class PrivateSum:
                 self._list = KeyList.read(speaker.run, cards, offers)
                 secrets = self._list.secrets(self.key, who[speaker.k])
                 self._masks = Masks(who[speaker.k], secrets, self._claims)
-                self._pass = self._agreement(0, self._list.digest)
+                digest = self._list.digest
+                self._pass = self._agreement(0, digest if self.stage is None else self.stage.begun(digest))
             case Phase.AGREED_UP:
                 assert self._list is not None
                 signatures = dict(zip(who, Gathering(SIGNATURE).items(came), strict=True))
                 self._list.check_agreed(cards, signatures, place.heard)
                 self.done = place.round > 0
-                if not self.done:
+                if not self.done and self.stage is None:
                     self._pass = self._sum(1, place.heard)
+                elif not self.done:
+                    self._pass = Pass(speaker, replace(place, phase=Phase.SUM_UP), Farthest(self._room))
+            case _ if place.round == 0:
+                self._join(Standing.read(came, self.widths), place.heard)
             case _:
                 self.totals[place.round] = unmasked(np.frombuffer(came, "<u8"))
-                words = struct.pack("<II", place.round, place.attempt)
-                heard = hashlib.sha256(TOTAL_LABEL + place.heard + words + came).digest()
-                self._pass = self._sum(place.round + 1, heard)
+                self._pass = self._sum(place.round + 1, heard_after(place.heard, place.round, place.attempt, came))
+
+    @property
+    def _room(self) -> int:
+        return 8 * max(self.widths)
+
+    def _join(self, all_of_us: Standing, heard: bytes) -> None:
+        """Go on where everybody does, in an attempt that nobody has used."""
+        before, self.joined = self.joined.round, self.joined.joined(all_of_us)
+        if self.joined.round > before:
+            self.totals[self.joined.round] = unmasked(np.frombuffer(self.joined.total, "<u8"))
+        self._first = all_of_us.drawn + 1
+        self._pass = self._sum(self.joined.round + 1, heard_after(heard, 0, 0, self.joined.heard))
 
     def _sum(self, t: int, heard: bytes) -> Pass:
         if t > len(self.widths):
             return self._agreement(t, heard)
-        return Pass(self.speaker, Place(Phase.SUM_UP, t, 1, heard), Adding(self.widths[t - 1]))
+        attempt = self._first if t == self.joined.round + 1 else 1
+        return Pass(self.speaker, Place(Phase.SUM_UP, t, attempt, heard, self._number), Adding(self.widths[t - 1]))
 
     def _agreement(self, round: int, heard: bytes) -> Pass:
-        return Pass(self.speaker, Place(Phase.AGREED_UP, round, 0, heard), Gathering(SIGNATURE))
+        return Pass(self.speaker, Place(Phase.AGREED_UP, round, 0, heard, self._number), Gathering(SIGNATURE))

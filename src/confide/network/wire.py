@@ -34,11 +34,12 @@ Array = NDArray[np.float64]
 MAGIC, VERSION = b"CNFD", 2
 _HEADER = struct.Struct("<4sHH32s32sIHHI")
 _FIRST = struct.Struct("<4sH32s32sII")  # of version 1
-_REQUEST = struct.Struct("<32sI")
+_REQUEST = struct.Struct("<32sQ")
 SALT, COMMITMENT = 16, 32
 STATEMENT = COMMITMENT + SIGNATURE
 REQUEST_SIZE = _REQUEST.size
 LARGEST_ROUND = 2**32 - 1
+PHASE_BITS = 3
 
 
 class Kind(IntEnum):
@@ -171,13 +172,21 @@ def unpack_request(data: bytes) -> tuple[bytes, int]:
 
 
 def number(round: int, phase: int, attempt: int) -> int:
-    """What a frame of whole numbers is asked for by, and kept under: 32 bits that rise with round, attempt, phase."""
-    return round << 12 | attempt << 3 | phase
+    """What a frame of whole numbers is asked for by, and kept under: it rises with stage, round, attempt and phase.
+
+    A phase has 3 bits; what is above them is the *stage*, which changes with the members of a run.
+    """
+    return (phase >> PHASE_BITS) << 32 | round << 12 | attempt << 3 | phase & (1 << PHASE_BITS) - 1
 
 
 def round_in(number: int) -> int:
     """The round of that."""
-    return number >> 12
+    return number >> 12 & 2**20 - 1
+
+
+def stage_in(number: int) -> int:
+    """The stage of that."""
+    return number >> 32
 
 
 def source(frame: bytes) -> tuple[bytes, int]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import chain, zip_longest
 
 from confide.errors import ConfideError
-from confide.node.caps import attempts_held
+from confide.node.caps import attempts_held, caps
 from confide.node.federation import Federation
 from confide.privacy import Event, Gaussian, totals
 from confide.privacy.budget import Bill
+from confide.privacy.events import EVERYONE
 from confide.privacy.ledger import Ledger
 
 TOLERANCE = 1e-9  # rounding of a calibrated schedule
@@ -21,7 +22,8 @@ def prices_of(federation: Federation, name: str, heads: Sequence[bytes]) -> list
     """Of all rounds of a party that sent its first ones under these heads.
 
     The round after them may have been paid for under earlier terms, without a message in the journal: it costs the
-    dearest of all.
+    dearest of all. So may a round of a private sum that was begun again by fewer: `heads` has the first terms of each,
+    and no later ones are dearer, against whomever (`amendment.louder`).
     """
     terms = {one.head: one.prices(one.parties.index(name)) for one in federation.history}
     now = terms[federation.head]
@@ -52,7 +54,8 @@ def most(federation: Federation) -> float:
         terms = [one.prices(one.parties.index(name)) for one in federation.history]
         rounds = [dearest([one for one in now if one is not None]) for now in zip_longest(*terms)]
         if rounds:
-            every = [*rounds, *attempts_held(rounds, federation.restarts)]
+            again = max(federation.restarts, len(federation.stages) - 1 if federation.summed else 0)  # abandoned ones
+            every = [*rounds, *attempts_held(rounds, again)]
             worst = max(worst, *(float(e) for e in totals(chain.from_iterable(every), federation.delta).values()))
     return worst
 
@@ -71,17 +74,20 @@ def check_cost(federation: Federation) -> None:
         )
 
 
-def follow_cap(ledger: Ledger, population: str, federation: Federation) -> str:
-    """Raise a budget that is the federation's earlier cap to the one that the owner signed; a budget of the owner's own
-    stays. What was done, or nothing."""
-    if federation.before is None or federation.epsilon is None or federation.delta is None or federation.summed:
+def follow_cap(ledger: Ledger, population: str, federation: Federation, name: str, attempts: int) -> str:
+    """Raise budgets that are the federation's earlier caps for this party to the ones that the owner signed; a budget
+    of the owner's own stays. What was done, or nothing."""
+    if federation.before is None or federation.epsilon is None:
         return ""
-    now = ledger.balance(population)
-    earlier = {(one.epsilon, one.delta) for one in federation.history[:-1]}
-    if (now.epsilon, now.delta) not in earlier or now.epsilon >= federation.epsilon:
-        return ""
-    ledger.change_budget(population, federation.epsilon, federation.delta)
-    return f"the budget of {population!r} is raised to ε={federation.epsilon:g}, as the amendment says"
+    earlier = [caps(one, one.parties.index(name), attempts) for one in federation.history[:-1]]
+    said = []
+    for kind, (epsilon, delta) in caps(federation, federation.parties.index(name), attempts).items():
+        now = ledger.balance(population, kind)
+        if (now.epsilon, now.delta) in [one.get(kind) for one in earlier] and now.epsilon < epsilon:
+            ledger.change_budget(population, epsilon, delta, kind=kind)
+            whom = "" if kind[2] == EVERYONE else f" against {kind[2]}"
+            said.append(f"the budget of {population!r}{whom} is raised to ε={epsilon:g}, as the amendment says")
+    return "; ".join(said)
 
 
 def rounded_up(cost: float) -> float:

@@ -23,12 +23,18 @@ at the start, and a fixed point is the optimum of those who remain. That needs n
 was sent before its sender heard of the amendment is a message like any other. It holds for no method that draws more
 from a message than its value (R-ADMM reads a gradient off it, which the new dual would falsify), nor for sums of a hub,
 from which nobody's part can be taken out.
+
+A private sum goes on from the last total that any of those who stay has: the round under way is abandoned and stays
+charged, and is summed again by fewer (`network.standing`). As many may collude as before, c, so that h = |S| - c share
+the noise, and each adds more of it: as little as leaves every round at the price that the file says (`louder`). With h
+below 2 nobody would share it, and the run ends with the model so far.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -36,8 +42,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from confide.algorithms import REGISTRY
+from confide.algorithms import REGISTRY, Algorithm, JointDescent, SummedMethod
 from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
@@ -46,7 +53,9 @@ from confide.network.identity import Card
 from confide.node import federation as federations
 from confide.node.amended_cost import check_cost
 from confide.node.federation import MEMBER, MOST_ROUNDS, Federation
+from confide.privacy import Gaussian
 from confide.problem.checks import finite, whole
+from confide.problem.problem import Public
 
 FORMAT = 1
 NEEDED = ("format", "federation", "changes", "number")
@@ -152,6 +161,9 @@ def amended(federation: Federation, change: Amendment) -> Federation:
     _links(document, federation, change)
     _terms(document, federation, change)
     found = federations.from_document(document)
+    if federation.summed and change.without:
+        document["algorithm"] = {**document["algorithm"], "noise": louder(federation, found)}
+        found = federations.from_document(document)
     out = replace(found, digest=federation.digest, head=change.hash, before=federation)
     check_cost(out)
     return out
@@ -171,6 +183,8 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
         raise ConfideError(f"{federation.algorithm.name}: keys and rounds of a private sum stay: begin another run")
     if len(federation.parties) - len(change.without) < 2:
         raise ConfideError(f"without {', '.join(change.without)}: learning over a network needs at least 2 parties")
+    if federation.summed and change.without:
+        _check_honest(federation, change)
     used = {card.digest for one in federation.history for card in one.cards.values()}
     new = {card.name: card for card in change.cards}
     for card in change.cards:
@@ -189,11 +203,54 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
     if change.without:
         stay = [k for k, name in enumerate(federation.parties) if name not in change.without]
         document["algorithm"] = _parameters(federation.document["algorithm"], stay, len(federation.parties))
+    if isinstance(federation.algorithm, SummedMethod) and change.without:
+        document["algorithm"]["collusion"] = federation.algorithm.colluders(federation.public)
+
+
+def _check_honest(federation: Federation, change: Amendment) -> None:
+    """One line where too few would share the noise."""
+    assert isinstance(federation.algorithm, SummedMethod)
+    c, left = federation.algorithm.colluders(federation.public), len(federation.parties) - len(change.without)
+    if left - c < 2:
+        raise ConfideError(
+            f"without {', '.join(change.without)} there are {left}, of whom {c} may collude: fewer than 2 would share "
+            "the noise, so the run ends with the model so far, see `confide node model`; begin another run"
+        )
+
+
+def louder(before: Federation, after: Federation) -> float:
+    """A party's noise in a private sum of those who stay: the least under which no round costs one of them more than it
+    did, to nine digits, rounded up so that all come to the same number.
+
+    Where rows are weighed by their number a row counts n/n' times what it did, and h' in the place of h share the
+    noise: it is n/n'·√(h/h') times what it was.
+    """
+    method, stay = after.algorithm, [before.parties.index(name) for name in after.parties]
+    assert isinstance(method, SummedMethod)
+    noise = float(np.max(method.noise))
+    if not method.private(after.public):
+        return noise
+    agreed = _prices(before.algorithm, before.public)[:, stay]
+    for _ in range(8):  # rounding to the grid has a share in the price that no noise makes smaller, a few parts in 1e8
+        ratio = float(np.max(_prices(method, after.public) / agreed))
+        if ratio <= 1:
+            return noise
+        unit = 10.0 ** (math.floor(math.log10(noise * ratio)) - 8)
+        noise = float(f"{math.ceil(noise * ratio / unit) * unit:.9g}")
+        method = replace(method, noise=noise)
+    raise ConfideError(f"{method.name}: no noise of fewer parties leaves the rounds at their price")
+
+
+def _prices(method: Algorithm, public: Public) -> NDArray[np.float64]:
+    """μ of every round and party, (rounds, parties), against those whom the method is private against."""
+    rounds = [[event.mu for event in now if isinstance(event, Gaussian)] for now in method.charged(public)]
+    return np.array([np.broadcast_to(mu, public.count) for now in rounds for mu in now])
 
 
 def _parameters(table: Mapping[str, Any], stay: Sequence[int], count: int) -> dict[str, Any]:
     """A method's table with the values per agent of those who stay."""
-    per_agent = {one.name for one in fields(REGISTRY[table["name"]]) if one.type == "Parameter"}
+    method = JointDescent if table["name"] == JointDescent.__name__ else REGISTRY[table["name"]]
+    per_agent = {one.name for one in fields(method) if one.type == "Parameter"}
     out = dict(table)
     for name, value in table.items():
         if name in per_agent and isinstance(value, list) and len(value) == count:
@@ -245,14 +302,11 @@ def _terms(document: dict[str, Any], federation: Federation, change: Amendment) 
 def refusal(federation: Federation) -> str:
     """Why links of this run cannot change, in one line; empty where they can.
 
-    The one place that decides which methods survive a lost site: a private sum that goes on without a member would be
-    admitted here, and say in `Trainer` what its rounds then are.
+    The one place that decides which methods survive a lost site.
     """
     method = federation.algorithm
     if federation.summed:
-        return (
-            f"{method.name}: a private sum needs everyone's part in every round: begin another run without the lost one"
-        )
+        return ""
     if federation.hub is not None:
         return (
             f"{method.name}: nobody's part can be taken out of a hub's sums: begin another run without the lost member"

@@ -22,9 +22,10 @@ def caps(federation: Federation, k: int, attempts: int = 0) -> dict[Kind, tuple[
     The cap is stated against those whom the method is private against. Where parties share their noise that is a
     coalition; then a budget against everyone is needed besides, and holds what the same noise is worth against them.
     """
-    epsilon, delta, prices = federation.epsilon, federation.delta, federation.prices(k)
+    epsilon, delta = federation.epsilon, federation.delta
     if epsilon is None or delta is None:
         return {}
+    prices = agreed(federation, k) if federation.summed else federation.prices(k)
     few = dict.fromkeys(event.kind for now in prices for event in now if event.adversary != EVERYONE)
     if not few:
         return {ROW: (epsilon, delta)}
@@ -32,6 +33,15 @@ def caps(federation: Federation, k: int, attempts: int = 0) -> dict[Kind, tuple[
     alone = [event.everyone for now in held for event in now]
     left = float(np.max(privacy.epsilon([event for event in alone if event is not None], delta)))
     return {everyone(kind): (left * _UP, delta) for kind in few} | dict.fromkeys(few, (epsilon, delta))
+
+
+def agreed(federation: Federation, k: int) -> list[list[Event]]:
+    """What each round of a private sum cost party k under the file: at least what it does under any amendment.
+
+    Against fewer who collude that is what `amendment.louder` is for; against everyone all later noise is louder.
+    """
+    first = federation.founding
+    return first.prices(first.parties.index(federation.parties[k]))
 
 
 def attempts_held(prices: Sequence[list[Event]], count: int) -> list[list[Event]]:
@@ -53,4 +63,13 @@ def promise(federation: Federation) -> str:
     if trusted is None:
         return ""
     charged = [event for now in method.charged(public) for event in now]
-    return trusted.line(float(np.max(privacy.epsilon(charged, federation.delta))))
+    if federation.before is None or len(federation.stages) == 1:
+        return trusted.line(float(np.max(privacy.epsilon(charged, federation.delta))))
+    few = alone = 0.0  # rounds of the file's terms and of later ones, and those that were abandoned
+    for k in range(public.count):
+        rounds = agreed(federation, k)
+        events = [event for now in [*rounds, *attempts_held(rounds, len(federation.stages) - 1)] for event in now]
+        few = max(few, float(np.max(privacy.epsilon(events, federation.delta))))
+        all_others = [event.everyone or event for event in events]
+        alone = max(alone, float(np.max(privacy.epsilon(all_others, federation.delta))))
+    return trusted._replace(everyone=alone).line(few)

@@ -17,6 +17,7 @@ from confide.node.amended_cost import prices_of
 from confide.node.caps import caps
 from confide.node.journal import Journal, run_name
 from confide.node.remembered import FILE, beside, recall
+from confide.node.stages import heads_of
 from confide.privacy import Event
 from confide.privacy.events import EVERYONE, Kind
 from confide.privacy.ledger import Ledger
@@ -53,7 +54,7 @@ class Closing:
             if run_name(journal) != run:
                 raise ConfideError(f"{folder}: holds run {run_name(journal)}, not {run}")
             attempts = journal.draws(card.digest)
-            heads = [] if federation.summed else [
+            heads = heads_of(federation, journal, card.digest) if federation.summed else [
                 wire.run_of(journal.frame(card.digest, t)) for t in range(1, journal.last(card.digest) + 1)
             ]  # fmt: skip
         while card.name not in federation.cards and federation.before is not None:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from confide.network import wire
 from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.witness import UNKNOWN, Witness
 
 
-def contributions(federation: Federation, journal: Journal, rounds: int) -> str:
-    """One line: who was there throughout, and until when those who left."""
+def contributions(federation: Federation, journal: Journal, rounds: int, made: Sequence[int] = ()) -> str:
+    """One line: who was there throughout, and until when those who left; `made` has the stage of each private sum."""
     stay = f"{', '.join(federation.parties)}: {_to(rounds)}"
+
+    def last(name: str) -> int:
+        if federation.summed:  # a sum holds the numbers of all who were members then, or there is none
+            return sum(name in federation.stages[stage].cards for stage in made)
+        return last_heard(federation, name, journal)
+
     gone = [
-        f"{name}: {_to(last_heard(federation, name, journal))}, left by amendment {left(federation, name)}"
+        f"{name}: {_to(last(name))}, left by amendment {left(federation, name)}"
         for name in federation.founding.parties if name not in federation.cards
     ]  # fmt: skip
     return "; ".join([stay, *gone])

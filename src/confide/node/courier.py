@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -39,8 +39,9 @@ class Courier:
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, server: Server, ways: Ways) -> None:
-        server.papers, self._ways = self._answer, ways
+    def start(self, server: Server, ways: Ways, alarmed: Callable[[bytes], None]) -> None:
+        """`alarmed` hears what a neighbour shows in the place of papers, and raises if it is true."""
+        server.papers, self._ways, self._alarmed = self._answer, ways, alarmed
         self._tasks = [asyncio.create_task(self._carry(name)) for name in self.neighbours]
         self._tasks.append(asyncio.create_task(self._look()))
 
@@ -112,7 +113,7 @@ class Courier:
                     if link is None:
                         ways = replace(self._ways, identity=identity)
                         link = Link(identity, self.neighbours[name], self.federation.digest, LONGEST, ways)
-                        links[identity.card.digest] = link
+                        links[identity.card.digest], link.alarmed = link, self._alarmed
                     try:
                         async with asyncio.timeout(TURN_SECONDS if len(self._identities()) > 1 else None):
                             await link.papers(self.papers.digest, partial(self._take, name))

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from confide.errors import ConfideError
 from confide.network import wire
@@ -40,12 +40,12 @@ from confide.node.purse import Purse
 from confide.node.status import FEDERATION, STATUS, Status, StatusFile, read_status, replace_file, run_folder, seen
 from confide.node.summer import Disagreement, Summer
 from confide.node.witness import Contradiction
+from confide.node.worker import Worker
 from confide.privacy import Label
 
 __all__ = ["FEDERATION", "STATUS", "Daemon", "Status", "read_status", "replace_file", "run", "run_folder"]
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
-SHORT_SECONDS = 0.02
 WARN_SECONDS = 30.0
 LOG = logging.getLogger("confide.node")
 AMENDED = "amended"  # the state of a daemon that another one follows, which holds to the amendment
@@ -64,7 +64,8 @@ class Daemon:
         self.folder, self.federation, self.member, self.show = run_folder(home, federation), federation, member, show
         run = federation.digest
         self.address = listen or identity.card.address
-        self.server = Server(identity, member.neighbours, run, member.last, member.frame, self._last_of, member.ahead)
+        near = {**federation.neighbours(identity.card.name), **member.neighbours}  # a tree has only some of all links
+        self.server = Server(identity, near, run, member.last, member.frame, self._last_of, member.ahead)
         self._ways = Ways(identity, run, federation.relay, proxy)
         self.links = {
             name: Link(identity, card, run, member.longest(), self._ways) for name, card in member.neighbours.items()
@@ -74,10 +75,10 @@ class Daemon:
             link.accuse = partial(self._evidence.frame, name)
             link.alarmed = self._alarmed
             link.own = partial(own_frame, federation, identity.card.name)
-        self.courier = Courier(papers, federation, identity, member.neighbours, keys) if papers is not None else None
-        self._digests = {name: card.digest for name, card in member.neighbours.items()}
+        self.courier = Courier(papers, federation, identity, near, keys) if papers is not None else None
+        self._digests = {name: card.digest for name, card in near.items()}
         self._came: dict[str, bytes] = {}  # the last frame of each neighbour, in the journal or about to be
-        self._journal, self._took = journal, SHORT_SECONDS  # how long the last round took: at first, long
+        self._journal, self._work = journal, Worker()
         self.status = Status(
             identity.card.name, federation.name, run.hex()[:16], federation.algorithm.name, str(federation.guarantee),
             member.rounds, round=member.t, promise=promise(federation),
@@ -137,7 +138,7 @@ class Daemon:
         await self.server.start(self.address, self._ways)
         self.server.publish(self.member.latest)
         if self.courier is not None:
-            self.courier.start(self.server, self._ways)
+            self.courier.start(self.server, self._ways, self._alarmed)
         if not self.member.done:
             self.status.state = "greeting"
             await self._all(self._greet)  # before a row is read
@@ -172,33 +173,12 @@ class Daemon:
         except TimeoutError:
             raise Unsigned(self.courier.papers.unsigned(), self.federation.timeout) from None
 
-    async def _work(self, job: Callable[..., None], *args: Any) -> None:
-        """In a thread, so that neighbours are served meanwhile, unless the last took less than starting one would.
-
-        A signal waits for its end.
-        """
-        began = time.perf_counter()
-        try:
-            if self._took < SHORT_SECONDS:
-                job(*args)
-            else:
-                await self._in_thread(job, *args)
-        finally:
-            self._took = time.perf_counter() - began
-
-    async def _in_thread(self, job: Callable[..., None], *args: Any) -> None:
-        working = asyncio.ensure_future(asyncio.to_thread(job, *args))
-        try:
-            await asyncio.shield(working)
-        except asyncio.CancelledError:
-            await working
-            raise
-
     async def _greet(self, name: str) -> None:
         shown = await self.links[name].hello()
-        if shown > self.member.latest:
+        held = self.member.said if isinstance(self.member, Summer) else self.member.latest
+        if shown > held:
             await self._work(self.member.admit, shown)
-            ends = (shown, self.member.latest)
+            ends = (shown, held)
             there, here = map(wire.round_in, ends) if isinstance(self.member, Summer) else ends
             raise ConfideError(
                 f"{name} has round {there} of this node with its signature, and the journal here ends at round "
@@ -221,7 +201,7 @@ class Daemon:
             return
         self.server.warn(error.alarm)
         end = time.monotonic() + min(self.federation.timeout, WARN_SECONDS)
-        while time.monotonic() < end and not self.server.alarmed.issuperset(self.links):
+        while time.monotonic() < end and not self.server.alarmed.issuperset(self._digests):
             await asyncio.sleep(0.02)
 
     def _last_of(self, name: str) -> bytes:
@@ -368,14 +348,16 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
                             "begin another run without their signer")  # fmt: skip
         replace_file(folder / FEDERATION, source.read_text(encoding="utf-8"))
         purse = None if hub else Purse(federation, federation.parties.index(name), population or name, ledger, spare)
+        member: Member | None = None
         try:
-            member: Member = (
+            member = (
                 Hub(federation, identity, journal)
                 if hub
                 else (Summer if federation.summed else Trainer)(federation, identity, journal, purse, data)
             )
             status = read_status(folder)
-            if status and (status["state"], status["reason"], status["rounds"]) == ("finished", "", member.rounds):
+            ended = status is not None and (status["state"], status["reason"], status["rounds"])
+            if status and ended == ("finished", "", member.rounds) and member.done:
                 member.open()  # every neighbour has all it needs; what was released counts in an older ledger, too
                 member.end()
                 return Status(**{**status, "notice": member.notice, "spent_epsilon": member.spent(),
@@ -390,6 +372,7 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
                 LOG.warning("%s", words)
 
             async def main() -> Status:
+                assert member is not None
                 made = Daemon(home, federation, identity, member, journal, listen, show, proxy, papers, keys)
                 return await made.run()
 
@@ -397,3 +380,5 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
         finally:
             if purse is not None:
                 purse.close()
+            if isinstance(member, Summer):
+                member.close()

@@ -33,7 +33,7 @@ def export(home: Path, folder: Path) -> Model:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: models are with the parties")
     with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:
         member = (Summer if federation.summed else Trainer)(federation, identity, journal)
-        contributed = contributions(federation, journal, member.t)
+        contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
         terms = member.heads
     status = daemon.read_status(folder) or {}
     estimate = np.array(member.estimate).reshape(federation.loss.outputs, -1)
@@ -92,7 +92,7 @@ def priced(federation: Federation, name: str, how: str) -> list[list[Event]]:
     """What each round costs a party, exactly or as it is charged, under the terms of one federation."""
     mine = federation.public.at(federation.parties.index(name))
     found: list[list[Event]] = getattr(federation.algorithm, how)(mine)
-    return found
+    return federation.stated(found)
 
 
 def total(rounds: list[list[Event]], delta: float) -> float | None:

@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as default
 from functools import cached_property
 from pathlib import Path
@@ -40,8 +41,9 @@ from confide.files.keys import strict
 from confide.files.parts import from_table
 from confide.network.graph import Graph
 from confide.network.identity import BY_RELAY, FIELDS, Card
-from confide.privacy import Event, Guarantee, Label
+from confide.privacy import Event, Gaussian, Guarantee, Label
 from confide.privacy.budget import of_agent
+from confide.privacy.secure import charge
 from confide.problem import losses, penalties
 from confide.problem.checks import finite, whole
 from confide.problem.losses import Loss
@@ -110,6 +112,15 @@ class Federation:
         raise ConfideError(f"frame of another run, {head.hex()[:16]}, or under an amendment that is not in force here")
 
     @cached_property
+    def stages(self) -> tuple[Federation, ...]:
+        """As it was at first, and after each amendment that changed its members or links: private sums begin anew."""
+        out = [self.founding]
+        for one in self.history[1:]:
+            if (one.parties, set(one.edges)) != (out[-1].parties, set(out[-1].edges)):
+                out.append(one)
+        return tuple(out)
+
+    @cached_property
     def aliases(self) -> dict[bytes, bytes]:
         """Every certificate that a member has had -> the one in the file."""
         first = self.founding.cards
@@ -167,7 +178,26 @@ class Federation:
         self.check_runnable()
         if self.guarantee.label == Label.NONE:
             return []
-        return [of_agent(now, 0) for now in self.algorithm.charged(self.public.at(k))]
+        rounds = self.stated(self.algorithm.charged(self.public.at(k)))
+        if self.summed:  # a budget keeps room for slack once: for the most that any amendment could bring
+            widths = self.algorithm.schedule(self.public).noised
+            rounds = [[_with_slack(event, int(width)) for event in now]
+                      for now, width in zip(rounds, widths, strict=True)]  # fmt: skip
+        return [of_agent(now, 0) for now in rounds]
+
+    def stated(self, rounds: list[list[Event]]) -> list[list[Event]]:
+        """What rounds of this federation cost, against the coalition that its file speaks of.
+
+        Once a member is gone, costs follow against any c of the others. Any c of all that were there at first have at
+        most c of these among them, so they cost no more against those; and that is the budget that they are paid from.
+        """
+        if not self.summed or self.before is None:
+            return rounds
+        first = self.founding
+        named = {event.adversary for now in first.algorithm.events(first.public) for event in now}
+        assert len(named) == 1
+        adversary = named.pop()
+        return [[replace(event, adversary=adversary) for event in now] for now in rounds]
 
     def neighbours(self, name: str) -> dict[str, Card]:
         """Whom a member talks to: its neighbours, or the hub, and the hub to all."""
@@ -178,6 +208,16 @@ class Federation:
         else:
             others = tuple(self.parties[l] for l in self.graph.neighbours(self.parties.index(name)))
         return {other: self.cards[other] for other in others}
+
+
+def _with_slack(event: Event, width: int) -> Event:
+    """A release of a private sum, with the slack that it has if only two share its noise: no fewer ever do."""
+    if not (isinstance(event, Gaussian) and np.any(event.alone)):
+        return event
+    pair = Gaussian(1.0, math.sqrt(2), adversary=event.adversary, alone=1.0)
+    ((least,),) = charge([[pair]], width)
+    assert isinstance(least, Gaussian)
+    return replace(event, slack=np.maximum(event.slack, least.slack))
 
 
 def load(path: str | Path) -> Federation:

@@ -75,6 +75,12 @@ class Purse:
 
     @cached_property
     def prices(self) -> list[list[Event]]:
+        """Of every round, whatever the terms were that it was sent under."""
+        return self.federation.prices(self._k)
+
+    @cached_property
+    def _terms(self) -> list[list[Event]]:
+        """Of a round that is sent now."""
         return self.federation.prices(self._k)
 
     def open(self, run: str, attempts: Sequence[int], folder: Path) -> str:
@@ -97,7 +103,7 @@ class Purse:
         self._check_population()
         self._charged = self.ledger.attempts(self.population, run, party=self.party)
         open_budgets(self.ledger, self.population, caps(self.federation, self._k, self._spare))
-        said.append(follow_cap(self.ledger, self.population, self.federation))
+        said.append(follow_cap(self.ledger, self.population, self.federation, self.party, self._spare))
         self._has_budgets = True
         self._charged |= {t: max(a, self._charged.get(t, 0)) for t, a in enumerate(draws, start=1)}
         if (paid := max(self._charged, default=0)) > len(attempts) + 1:
@@ -213,7 +219,7 @@ class Purse:
             return 1
         attempt = self._charged.get(t, 0) + 1
         answer = self.ledger.charge(
-            self.population, self.run, t, self.prices[t - 1], attempt=attempt, party=self.party,
+            self.population, self.run, t, self._terms[t - 1], attempt=attempt, party=self.party,
             method=self.federation.algorithm.name, guarantee=self.federation.guarantee,
         )  # fmt: skip
         if answer != "charged":

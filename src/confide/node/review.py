@@ -130,7 +130,9 @@ def _cost(f: Federation) -> Iterator[str]:
         f"it would spend more. The rounds as planned, with {f.restarts} that a crash may make you pay for twice, cost "
         f"ε={most(f):.4g}."
     )
-    if isinstance(f.algorithm, SummedMethod):
+    if isinstance(f.algorithm, SummedMethod) and len(f.stages) > 1:
+        yield f"With what was released before members left, and a round that was abandoned: {promise(f)}."
+    elif isinstance(f.algorithm, SummedMethod):
         c, every = f.algorithm.colluders(f.public), len(f.parties)
         for j in sorted({0, c, every - 1}):
             yield f"Against {j} of the other {every - 1} parties together: ε={_against(f, j):.4g}."
@@ -205,12 +207,25 @@ def _changes(draft: Draft) -> Iterator[str]:
     assert before is not None
     for name in change.without:
         agrees = "who agrees" if name in draft.signatures else "who was not asked, or has not answered"
+        if after.summed:
+            yield f"{name} leaves ({agrees}), for good: it does not come back in this run."
+            continue
         yield (
             f"{name} leaves ({agrees}). Its links go as if they had never been; the model becomes that of "
             f"{_some(after.parties)}. What you sent stays: no round is repeated, and none is paid for again."
         )
+    if isinstance(after.algorithm, SummedMethod) and change.without:
+        c, rows = after.algorithm.colluders(after.public), sum(after.sizes.values())
+        yield (
+            "Rounds whose sum is there stay as they are. The one under way is abandoned and stays charged; it and all "
+            f"after it are summed by {_some(after.parties)}, with {rows:,} rows. As before at most {c} may collude, so "
+            f"that {after.algorithm.honest(after.public)} share the noise that {len(before.parties) - c} shared: each "
+            "adds more of it, and a round costs what it did."
+        )
+        yield f"With what was released before: {promise(after)}." if promise(after) else ""
     for a, b in change.edges:
-        yield f"A link between {a} and {b} is added: each hands the other what it sent so far."
+        more = "" if after.summed else ": each hands the other what it sent so far"
+        yield f"A link between {a} and {b} is added{more}."
     for card in change.cards:
         old = before.cards[card.name]
         if card.digest != old.digest:

@@ -12,14 +12,17 @@ streams, masks, journal, send. So after a crash
 * between claim and journal, the streams are used up: everybody goes on to another attempt of the round (`PrivateSum`);
 * after the journal, the same bytes are sent again.
 
-State is a function of the totals in the journal. A home that was rolled back to an older copy is refused: by the
-ledger, by its claims, or by a neighbour that has a later frame.
+State is a function of the totals in the journal. Once an amendment changes members or links, those who stay begin
+another *stage* in a tree of their own and go on from the last total that one of them has (`network.standing`); each
+total is learned under the terms of the stage in which it was made (`stages`). A home that was rolled back to an older
+copy is refused: by the ledger, by its claims, or by a neighbour that has a later frame.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -32,17 +35,20 @@ from confide.network.identity import Identity
 from confide.network.masking import ClaimFile, unmasked
 from confide.network.pairing import FILE, OFFER, RunKey, erase
 from confide.network.private_sum import PrivateSum
-from confide.network.tree import SpanningTree, Speaker
+from confide.network.standing import Past, Stage
+from confide.node import alarms
+from confide.node.amended_cost import prices_of
 from confide.node.federation import Federation
 from confide.node.journal import Journal, run_name
-from confide.node.masked_noise import MaskedNoise, SeededMaskedNoise, grids
+from confide.node.masked_noise import MaskedNoise, SeededMaskedNoise
 from confide.node.member import bytes_of
 from confide.node.purse import Purse
 from confide.node.rows import read_block
+from confide.node.stages import heads_of, terms_of
 from confide.privacy import Label
 from confide.privacy.discrete_gaussian import GRID
 from confide.problem.block import Block
-from confide.runs.party import Party, encode
+from confide.runs.party import encode
 
 CLAIMS = "claims"  # of this run's streams, in its folder beside the key
 
@@ -50,15 +56,15 @@ CLAIMS = "claims"  # of this run's streams, in its folder beside the key
 class Disagreement(Exception):
     """What a neighbour signed shows that not all members hold the same keys and totals, or that one broke the rules."""
 
-    alarm = b""  # who lied is not proven to others
-
-    def __init__(self, party: str, round: int, why: str, frame: bytes) -> None:
-        self.party, self.round, self._frame = party, round, frame
+    def __init__(self, party: str, round: int, why: str, proof: Sequence[bytes], alarm: bytes) -> None:
+        """`proof` has the frame of `party`, and perhaps another one beside it; `alarm` is what convinces others."""
+        self.party, self.round, self.alarm, self._proof = party, round, alarm, proof
         super().__init__(why)
 
     def evidence(self) -> str:
-        """The frame as it came, as JSON."""
-        return json.dumps({"what": str(self), "from": self.party, "round": self.round, "frame": self._frame.hex()})
+        """The frames as they came, as JSON."""
+        return json.dumps({"what": str(self), "from": self.party, "round": self.round,
+                           "frames": [frame.hex() for frame in self._proof]})  # fmt: skip
 
 
 class Summer:
@@ -72,44 +78,36 @@ class Summer:
         method = federation.algorithm
         assert isinstance(method, SummedMethod)
         self.federation, self.identity, self.journal = federation, identity, journal
-        self.purse, self._data = purse, data
-        self.k, self.tree = federation.parties.index(identity.card.name), SpanningTree.of(federation.graph)
+        self.purse, self._data, self._terms = purse, data, terms_of(federation, identity.card.name)
+        self.stage, (self.k, self.tree) = len(self._terms) - 1, (self._terms[-1].k, self._terms[-1].tree)
         near = [l for l in (*self.tree.children[self.k], self.tree.parent[self.k]) if l >= 0]
         self.neighbours = {federation.parties[l]: federation.cards[federation.parties[l]] for l in near}
         self.rounds, self.notice = method.rounds, ""
-        self.last = Place(Phase.AGREED_DOWN, self.rounds + 1).number  # asked for, or beyond: the run is over
+        self.last = Place(Phase.AGREED_DOWN, self.rounds + 1, stage=self.stage).number  # or beyond: the run is over
         self._number = {name: l for l, name in enumerate(federation.parties)}
         self._widths = method.schedule(federation.public).widths
         self._mine, self.folder = identity.card.digest, journal.path.parent
-        self.grids = grids(method, federation.public)
-        seed = federation.test_noise_seed
-        self.noise = (
-            MaskedNoise(grids=self.grids) if seed is None
-            else SeededMaskedNoise(np.array([seed]), np.array([self.k]), grids=self.grids)
-        )  # fmt: skip
-        self.party = Party(self.k, method, federation.public, None, self.noise)
+        self._at, self.party = 0, self._terms[0].party()  # the stage whose terms it is under
+        self.made: list[int] = []  # the stage in which each total was made
         self.sum: PrivateSum | None = None
         self._claims: ClaimFile | None = None
         self._broken = False
-        self._begun_again: dict[int, int] = {}  # round -> the number of the own frame that says so
+        self._begun_again: dict[int, int] = {}  # number of a stage and round -> that of the own frame that says so
         self._replay()
 
     def _replay(self) -> None:
         """State is a function of the totals in the journal: no row is read, no noise drawn, no key needed."""
-        up = self.tree.parent[self.k]
-        above = self._mine if up < 0 else self.federation.cards[self.federation.parties[up]].digest
-        totals: dict[int, int] = {}
         for sender, number in self.journal.numbers():
-            if sender == above and frames.place_of(number)[0] == Phase.SUM_DOWN:
-                totals[wire.round_in(number)] = number
             if sender == self._mine:
                 self._note(number)
-        while (number := totals.get(self.t + 1, 0)) > 0:
-            self._learn(unmasked(np.frombuffer(frames.payload_of(self.journal.frame(above, number)), "<u8")))
+        above = [one.above for one in self._terms]
+        self._past = Past(self.journal.numbers(), self.journal.frame, self._mine, above, self._widths.tolist())
+        for one in (one for reached in self._past.reached for one in reached):
+            self._learn(unmasked(np.frombuffer(one.total, "<u8")), one.stage)
 
     def _note(self, number: int) -> None:
         if frames.place_of(number)[0] == Phase.AGAIN:
-            self._begun_again[wire.round_in(number)] = number
+            self._begun_again[number >> 12] = number
 
     # --- what a daemon and a report ask -----------------------------------------------------------------------------
 
@@ -130,13 +128,18 @@ class Summer:
 
     @property
     def heads(self) -> list[bytes]:
-        """What this party held to in each of them: the file, whose rounds no amendment changes."""
-        return [self.federation.digest] * self.sent
+        """What this party held to when it first spoke in each of them."""
+        return heads_of(self.federation, self.journal, self._mine)
+
+    @property
+    def said(self) -> int:
+        """The number of the latest own frame."""
+        return self.last if self.done else self.journal.last(self._mine)
 
     @property
     def latest(self) -> int:
-        """The number up to which neighbours may ask."""
-        return self.last if self.done else self.journal.last(self._mine)
+        """The number up to which neighbours may ask: the first of this stage at least, so that they wait for it."""
+        return max(self.said, self.stage << 32)
 
     @property
     def done(self) -> bool:
@@ -148,12 +151,13 @@ class Summer:
         """What a neighbour who asks for this number hears; that the round began again, if it did; or nothing, ever."""
         if (found := self.journal.get(self._mine, number)) is not None:
             return found
-        again = self._begun_again.get(wire.round_in(number), 0)
+        again = self._begun_again.get(number >> 12, 0)
         return self.journal.frame(self._mine, again) if again > number else b""
 
     def longest(self) -> int:
-        """Bytes of a frame at most."""
-        return frames.frame_size(max(8 * int(max(self._widths)), OFFER * len(self.federation.parties)))
+        """Bytes of an answer at most."""
+        numbers = 8 * int(max(self._widths))
+        return 2 * (4 + frames.frame_size(max(numbers + 16, OFFER * len(self.federation.parties))))  # as in an alarm
 
     @property
     def wanted(self) -> Mapping[str, int]:
@@ -165,10 +169,19 @@ class Summer:
     def silenced(self) -> str:
         """What it means that a neighbour is silent."""
         return (f"round {self.t + 1} can't be finished without everyone and stays charged; the model so far is that of "
-                f"round {self.t}; run again to go on")  # fmt: skip
+                f"round {self.t}; run again to go on, or go on without a lost member by `confide federation amend`"
+                )  # fmt: skip
 
     def believe(self, alarm: bytes) -> Exception:
-        raise ConfideError("raises an alarm: private sums have none")
+        """What a neighbour's alarm proves, or one line."""
+        proof = alarms.unpack(alarm)
+        found = self._proven(proof)
+        self._broken = True
+        return Disagreement(found.party, found.round, str(found), proof, alarm)
+
+    def _proven(self, proof: Sequence[bytes]) -> alarms.Found:
+        speaker = self._terms[-1].speaker(self.identity)
+        return alarms.proven(proof, speaker.run, self.stage, self.tree, speaker.cards)
 
     def spent(self) -> float | None:
         return None if self.purse is None else self.purse.spent()
@@ -191,24 +204,26 @@ class Summer:
 
     def open(self) -> None:
         """Settle the ledger with the journal and hold the rest of the schedule, or refuse; then the secrets."""
-        if self.federation.guarantee.label != Label.NONE and any(grid.power < GRID for grid in self.grids):
+        grids = self._terms[-1].grids
+        if self.federation.guarantee.label != Label.NONE and any(grid.power < GRID for grid in grids):
             raise ConfideError(
-                f"noise of deviation {min(grid.scale for grid in self.grids):.3g}: the sum of so many parties and rows "
+                f"noise of deviation {min(grid.scale for grid in grids):.3g}: the sum of so many parties and rows "
                 "does not fit 64 bits on the grid that is charged for; noise would have to be louder"
             )
         if self.purse is not None:
+            self.purse.prices = prices_of(self.federation, self.identity.card.name, self.heads)
             self.notice = self.purse.open(run_name(self.journal), self.attempts, self.folder)
         if self.done:
             return
-        federation, key, claims = self.federation, self.folder / FILE, self.folder / CLAIMS
+        run, key, claims = self.federation.digest, self.folder / FILE, self.folder / CLAIMS
         fresh = self.journal.last(self._mine) == 0 and not claims.exists()  # nothing was said yet
-        own = (
-            RunKey.create(federation.digest, key) if fresh and not key.exists() else RunKey.load(federation.digest, key)
-        )
+        over = self.stage > 0 and self.t == self.rounds  # all that is left to do is to sign, and the key may be gone
+        own = RunKey.create(run, key) if (fresh or over) and not key.exists() else RunKey.load(run, key)
         self._claims = ClaimFile.create(claims) if fresh else ClaimFile(claims)
-        speaker = Speaker(self.tree, self.k, federation.digest, self.identity,
-                          [federation.cards[name] for name in federation.parties])  # fmt: skip
-        self.sum = PrivateSum(speaker, own, self._claims, self._widths.tolist())
+        before = self._past.before(self.stage, self._claims.last)
+        stage = Stage(self.stage, self.federation.stages[-1].head, before) if self.stage else None
+        speaker = self._terms[-1].speaker(self.identity)
+        self.sum = PrivateSum(speaker, own, self._claims, self._widths.tolist(), stage)
 
     def admit(self, shown: int) -> None:
         """Charge the rounds up to one that a neighbour has with the own signature: they were released."""
@@ -221,14 +236,14 @@ class Summer:
         assert self.sum is not None
         if self.t < self.rounds:
             assert self._data is not None
-            self.party.block = self._block(self._data)
+            self._block = self._read(self._data)
             if self.purse is not None:
-                said = self.purse.note_rows(bytes_of(self.party.block))
+                said = self.purse.note_rows(bytes_of(self._block))
                 self.notice = "; ".join(filter(None, (self.notice, said)))
         self._commit(self.sum.replay([frame for _, _, frame in self.journal.frames()]))
         self._speak()
 
-    def _block(self, data: Path) -> Block:
+    def _read(self, data: Path) -> Block:
         work = self.journal.path.with_name("rows")
         return read_block(data, self.federation, self.k, work, training=self.sent > 0)
 
@@ -252,22 +267,30 @@ class Summer:
             raise self._broke(name, wire.source(frame)[1], error, frame) from None
         if begins_again:  # other noise, which is paid for
             self.party.abandon()
-            self.noise.again(self.t + 1)
+            self._noise.again(self.t + 1)
         self.journal.keep([frame])
         self._commit(made)
         self._speak()
 
     def _broke(self, name: str, number: int, error: ConfideError, frame: bytes) -> Disagreement:
-        self._broken = True
-        return Disagreement(name, wire.round_in(number), str(error), frame)
+        assert self.sum is not None
+        self._broken, proof, alarm = True, [frame], b""
+        if isinstance(error, Differs):
+            proof.append(self.sum.word)
+        with suppress(ConfideError):  # what we can see and not prove is ours alone
+            self._proven(proof)
+            alarm = alarms.pack(proof)
+        return Disagreement(name, wire.round_in(number), str(error), proof, alarm)
 
     def _speak(self) -> None:
         """The own numbers of every round that waits for them: ledger, noise, claim and masks, journal."""
         assert self.sum is not None
         while t := self.sum.turn:
+            self._enter(self.stage)
+            self.party.block = self._block
             draws = 1 if self.purse is None else self.purse.pay(t)
             self.party.send()
-            self._commit(self.sum.contribute(self.noise.steps(t)), draws)
+            self._commit(self.sum.contribute(self._noise.steps(t)), draws)
         if self.done:
             self.journal.sync()
 
@@ -278,11 +301,29 @@ class Summer:
             self.journal.commit(frame, draws if at == 0 else 0)
             self._note(wire.source(frame)[1])
         while (total := self.sum.totals.get(self.t + 1)) is not None:
-            self._learn(total)
+            joined = self.sum.joined
+            self._learn(total, joined.stage if self.t + 1 == joined.round else self.stage)
 
-    def _learn(self, total: np.ndarray) -> None:
-        """Absorb the total of the next round; the own message of it is of no more use."""
-        grid = self.grids[self.t]
+    @property
+    def _noise(self) -> MaskedNoise | SeededMaskedNoise:
+        noise = self.party.noise
+        assert isinstance(noise, MaskedNoise | SeededMaskedNoise)
+        return noise
+
+    def _enter(self, stage: int) -> None:
+        """Go on under the terms of this stage, and of all before it."""
+        while self._at < stage:
+            self._at += 1
+            terms, before = self._terms[self._at], self.party
+            self.party = terms.party()
+            self.party.t = before.t
+            self.party.state = terms.method.goes_on(before.t, before.state, self.party.public)
+
+    def _learn(self, total: np.ndarray, stage: int) -> None:
+        """Absorb the total of the next round, made in this stage; the own message of it is of no more use."""
+        self._enter(stage)
+        self.made.append(stage)
+        grid = self._terms[stage].grids[self.t]
         self.party.restore(encode(np.zeros(total.size)))
         self.party.receive_sum(encode(grid.values(total)))
 
@@ -297,5 +338,8 @@ class Summer:
 
     def erase(self) -> None:
         erase(self.folder / FILE)
+        self.close()
+
+    def close(self) -> None:
         if self._claims is not None:
             self._claims.close()

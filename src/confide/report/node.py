@@ -57,7 +57,7 @@ def subject(home: Path) -> Subject:
         member = (Summer if federation.summed else Trainer)(federation, identity, journal)
         history = distances(federation, identity, member, journal)
         run = run_of(federation, member, history)
-        contributed = contributions(federation, journal, member.t)
+        contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
     status = daemon.read_status(folder) or {}
     facts = [
         ("node", name),
@@ -113,7 +113,7 @@ def sent_under(federation: Federation, member: Trainer | Summer, how: str) -> li
     terms = {}
     for now in federation.history:
         agents = np.array([now.parties.index(name) for name in federation.parties])
-        terms[now.head] = getattr(now.algorithm, how)(replace(now.public, agents=agents))
+        terms[now.head] = now.stated(getattr(now.algorithm, how)(replace(now.public, agents=agents)))
     return [terms[head][t] for t, head in enumerate(member.heads)]
 
 

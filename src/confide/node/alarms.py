@@ -1,0 +1,103 @@
+"""What proves to every member of a private sum that not all of them hold the same keys and totals.
+
+Who hears from a neighbour something that can't be ends the run, and shows all its neighbours why; who believes it ends
+the run, too, and shows it on. So those who noticed nothing need not wait for a total that never comes. It is
+
+* *two frames of one round* by different members who had heard different things before it: that of the neighbour, and
+  the own one, or, where there is none, one without numbers that is signed for this. A member lied to one of the two, or
+  one of them lies now;
+* or *one frame* that hands on keys or signatures that are none. An honest member checks those that go down.
+
+Either has valid signatures of members, and nothing else is believed: nobody but a member can end a run this way, as it
+can at any time by silence, and it leaves its signature.
+
+    alarm = length 4 | frame | length 4 | frame                                           little-endian
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from confide.errors import ConfideError
+from confide.network import frames, wire
+from confide.network.frames import Phase, Place
+from confide.network.identity import LIST_LABEL, SIGNATURE, Card
+from confide.network.pairing import OFFER, KeyList
+from confide.network.tree import Gathering, SpanningTree
+
+_LENGTH = struct.Struct("<I")
+
+
+def pack(proof: Sequence[bytes]) -> bytes:
+    return b"".join(_LENGTH.pack(len(frame)) + frame for frame in proof)
+
+
+def unpack(alarm: bytes) -> list[bytes]:
+    """One or two frames, as they were packed."""
+    out: list[bytes] = []
+    while alarm and len(out) < 3:
+        size = _LENGTH.unpack_from(alarm)[0] if len(alarm) >= _LENGTH.size else len(alarm)
+        out.append(alarm[_LENGTH.size : _LENGTH.size + size])
+        alarm = alarm[_LENGTH.size + size :]
+    if not 1 <= len(out) <= 2 or any(len(frame) < frames.frame_size(0) for frame in out):
+        raise ConfideError(f"alarm of {len(out)} frames: must be one or two, each whole")
+    return out
+
+
+class Found(Exception):
+    """What an alarm proves: who signed its first frame, of which round, and what is wrong."""
+
+    def __init__(self, party: str, round: int, why: str) -> None:
+        self.party, self.round = party, round
+        super().__init__(why)
+
+
+def proven(proof: Sequence[bytes], run: bytes, stage: int, tree: SpanningTree, cards: Sequence[Card]) -> Found:
+    """What these frames prove of a stage of a run; one line if it is nothing. `cards` are its members', by number."""
+    signed = [_signed(frame, run, stage, cards) for frame in proof]
+    (first, place), name = signed[0], cards[signed[0][0]].name
+    if len(signed) == 1:
+        said = _handed_on(proof[0], place, run, tree, first, cards)
+        if said:
+            return Found(name, place.round, f"{name} handed on what can't be: {said}")
+    else:
+        (second, other) = signed[1]
+        same = place.round == other.round and min(place.phase, other.phase) >= Phase.AGREED_UP
+        if first != second and same and place.heard != other.heard:
+            return Found(name, place.round, (
+                f"{name} and {cards[second].name} signed that they heard different things before round {place.round}: "
+                "a member told different things to different members; begin another run"
+            ))  # fmt: skip
+    raise ConfideError("alarm without valid signatures that contradict each other")
+
+
+def _signed(frame: bytes, run: bytes, stage: int, cards: Sequence[Card]) -> tuple[int, Place]:
+    """Who signed it, by number, and where it belongs."""
+    who, place = frames.source(frame)
+    found = next((k for k, card in enumerate(cards) if card.digest == who), None)
+    if found is None or place.stage != stage:
+        raise ConfideError(f"alarm by {who.hex()[:16]}, {place}: must be of a member, in stage {stage}")
+    wire.authentic(frame, cards[found], run)
+    return found, place
+
+
+def _handed_on(frame: bytes, place: Place, run: bytes, tree: SpanningTree, k: int, cards: Sequence[Card]) -> str:
+    """What is wrong with the keys or signatures in a frame of party k; nothing, if they are as they should be."""
+    about = [cards[l] for l in (tree.below[k] if place.phase.up else range(len(cards)))]
+    keys = place.phase <= Phase.KEYS_DOWN
+    items = Gathering(OFFER if keys else SIGNATURE).items(frames.payload_of(frame))
+    if place.phase > Phase.AGREED_DOWN or len(items) != len(about):
+        return ""
+    if not keys:
+        bad = [card.name for card, one in zip(about, items, strict=True)
+               if not card.verify(one, place.heard, LIST_LABEL)]  # fmt: skip
+        return f"no signature of {', '.join(bad)} under our keys and totals" if bad else ""
+    if len(about) < 2:
+        return ""
+    try:
+        KeyList.read(run, {card.digest: card for card in about},
+                     {card.digest: one for card, one in zip(about, items, strict=True)})  # fmt: skip
+    except ConfideError as error:
+        return str(error)
+    return ""
