@@ -6,7 +6,7 @@ A package offers its methods by entry points, each named as its class:
     MyMethod = "my_package.my_method:MyMethod"
 
 They are *proven* by the same rule as a class passed as an object: only if they ask the engine's questions and nothing
-else. Nodes know the methods of this package alone.
+else. Nodes run them by explicit consent (`confide.node.outside`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def catalogue() -> dict[str, type[Algorithm]]:
     """Every method by name; a name of this package is never another's."""
     from confide.algorithms import REGISTRY
 
-    return {**REGISTRY, **{name: _loaded(point) for name, point in _offered().items()}}
+    return {**REGISTRY, **{name: loaded(point) for name, point in _offered().items()}}
 
 
 def method_class(
@@ -39,7 +39,7 @@ def method_class(
         return ours[name]
     offered = _offered()
     if name in offered:
-        return _loaded(offered[name])
+        return loaded(offered[name])
     raise ConfideError(f"{what} {name!r}: must be one of {', '.join([*ours, *offered])}")
 
 
@@ -49,7 +49,8 @@ def _offered() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in REGISTRY}
 
 
-def _loaded(point: EntryPoint) -> type[Algorithm]:
+def loaded(point: EntryPoint) -> type[Algorithm]:
+    """The class behind an entry point; one line for whatever is wrong with it."""
     try:
         found = point.load()
     except Exception as error:  # another package's import may fail in any way

@@ -109,8 +109,10 @@ def new(
         relay=None if relay is None else load_card(relay),
     )  # fmt: skip
     write_whole(output, text.encode(), new=True)
-    said = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee),
+    said: dict[str, Any] = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee),
             "algorithm": found.algorithm.name, "rounds": found.algorithm.rounds}  # fmt: skip
+    if found.package is not None:
+        said["package"] = found.package._asdict()
     if trusted := promise(found):
         said["promise"] = trusted
     if algorithm != "auto":
@@ -122,7 +124,12 @@ def new(
         method = found.algorithm
         typer.echo(folded(f"{output}: {len(members)} parties, {method.rounds} rounds of {method.name}, {cap}"))
         reason = why(method, found.public) if algorithm == "auto" else ""
-        for line in filter(None, (reason, trusted, f"guarantee {found.guarantee}", f"hash {said['hash']}")):
+        outside = ""
+        if found.package is not None:
+            outside = (f"{method.name} is code of the package {found.package}: every member needs the same, and agrees "
+                       f"by --consent\nsource {found.package.source}")  # fmt: skip
+        for line in filter(None, (reason, *outside.splitlines(), trusted, f"guarantee {found.guarantee}",
+                                  f"hash {said['hash']}")):  # fmt: skip
             typer.echo(folded(line))
     if schema is not None:
         from confide.schema.suggest import told_of_draft
@@ -133,6 +140,9 @@ def new(
 
 Agreed = Annotated[Path, typer.Argument(metavar="FILE", help="The file that all members agree on.")]
 Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
+Consent = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Let a method of another package meet your rows, by its name.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 HERE = Path(".confide")
@@ -170,13 +180,15 @@ def sign(
         str | None, typer.Option(metavar="HASH|FILE", help="An amendment that waits, or its file, instead.")
     ] = None,
     papers: Annotated[Path | None, typer.Option(metavar="FILE", help="Take another member's signatures first.")] = None,
+    consent: Consent = None,
     yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Sign the federation, or an amendment, with the node's key, after showing it.
 
     No node trains before every member has signed. Signatures go from node to node by themselves; where two groups of
-    members have no link any more, hand over agreements/RUN.json of a node's folder and give it as --papers.
+    members have no link any more, hand over agreements/RUN.json of a node's folder and give it as --papers. Where the
+    method is another package's, its code meets your rows: --consent says so with its name, which --yes does not.
 
     Example: confide federation sign federation.toml --home mercy --yes
     """
@@ -196,6 +208,7 @@ def sign(
         shown, what = review.amendment_page(draft), f"amendment {draft.change.number}"
     if not json:
         typer.echo("\n".join(shown))
+    consented(held.founding, home, consent)
     if not yes and not asked(f"Sign {what} as {keys.name}?"):
         raise ConfideError("not signed")
     if amendment is None:
@@ -280,6 +293,32 @@ def asked(question: str) -> bool:
     if not sys.stdin.isatty():
         raise ConfideError("nobody is at the terminal to say yes: read it, and give --yes")
     return typer.confirm(question)
+
+
+def consented(found: Federation, home: Path, consent: str | None) -> None:
+    """The owner's consent to code of another package: by option, at the terminal, or given before."""
+    import sys
+
+    from confide.node import outside
+
+    if consent is None and not outside.consented(home, found):
+        if not sys.stdin.isatty():
+            raise ConfideError(outside.asks(found))
+        own = found.algorithm.name
+        consent = typer.prompt(f"{own} is code of the package {found.package}. To let it meet your rows, type its name")
+    if consent is not None:
+        outside.consent(home, found, consent)
+
+
+def consent_to_run(file: Path, home: Path, consent: str | None) -> None:
+    """The same before a run; where nobody is asked and nothing is given, the node itself says what is missing."""
+    import sys
+
+    from confide.network.identity import CARD
+    from confide.node import federation as federations
+
+    if (home / CARD).exists() and (consent is not None or sys.stdin.isatty()):
+        consented(federations.load(file), home, consent)
 
 
 def pair(text: str, sign: str, option: str) -> tuple[str, str]:

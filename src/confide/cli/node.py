@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.federation import Consent, consent_to_run
 from confide.cli.lines import folded
 from confide.errors import ConfideError, MissingExtra
 from confide.files.plain import without_infinity
@@ -149,6 +150,7 @@ def run(
         typer.Option(metavar="N", help="Hold N rounds more, to pay again after crashes.", show_default="as agreed"),
     ] = None,
     agree: Annotated[bool, typer.Option("--agree", help="Sign the federation, without asking.")] = False,
+    consent: Consent = None,
     metrics: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus, and /healthz.")
     ] = None,
@@ -178,6 +180,7 @@ def run(
     if log not in ("text", "json"):
         raise ConfideError(f"--log {log}: must be text or json")
     agree = agree or agreed(federation, home)
+    consent_to_run(federation, home, consent)
     with json_log() if log == "json" else view(json) as told:
         try:
             with watched(told.show, home, federation, metrics, page) as show:

@@ -44,6 +44,22 @@ def digest(files: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(_digest(file, *_stamp(file)) for file in files)).hexdigest()
 
 
+def tree_digest(place: Path) -> str:
+    """SHA-256 of a file, or of the names and contents of all files below a folder, byte for byte.
+
+    What Python itself writes there, compiled code in `__pycache__`, does not count.
+    """
+    files = [place] if place.is_file() else sorted(
+        file for file in place.rglob("*") if file.is_file() and "__pycache__" not in file.relative_to(place).parts
+    )  # fmt: skip
+    found = hashlib.sha256()
+    for file in files:
+        name = (file.relative_to(place) if file != place else Path(place.name)).as_posix().encode()
+        content = file.read_bytes()
+        found.update(len(name).to_bytes(8, "big") + name + len(content).to_bytes(8, "big") + content)
+    return found.hexdigest()
+
+
 def file_of(module: str, packages: Mapping[str, Path] = HERE) -> Path | None:
     """The file of a dotted module, or None if `packages` have none."""
     root, *rest = module.split(".")

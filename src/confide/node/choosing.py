@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from confide.algorithms import REGISTRY, Algorithm
+from confide.algorithms import Algorithm
 from confide.algorithms.base import row_length
 from confide.algorithms.joint_descent import JointDescent
 from confide.algorithms.joint_descent import taste as joint_taste
@@ -135,10 +135,9 @@ def length(public: Public) -> float:
     return longest if math.isfinite(longest) else 1.0
 
 
-def filled(table: dict[str, Any], public: Public) -> dict[str, Any]:
+def filled(table: dict[str, Any], method: Algorithm, public: Public) -> dict[str, Any]:
     """The table of a method that was named, with the step and coupling that it leaves open and degrees decide."""
-    kind = REGISTRY.get(table.get("name", ""))
-    if kind is None or not issubclass(kind, LinearizedADMM) or public.graph is None:
+    if not isinstance(method, LinearizedADMM) or public.graph is None:
         return table
     usual = pace(public)
     if isinstance(table.get("step"), int | float):

@@ -30,12 +30,13 @@ from confide.node.caps import promise
 from confide.node.codes import Code, Untrusted, code_of
 from confide.node.courier import Courier
 from confide.node.evidence import Evidence
-from confide.node.federation import Federation
+from confide.node.federation import Federation, load_runnable
 from confide.node.inbox import Inbox, Silent, Unsigned
 from confide.node.journal import Journal
 from confide.node.keys import Keys, Passphrase, ask, own_frame
 from confide.node.listening import listen
 from confide.node.member import Frames, Hub, Member, Trainer
+from confide.node.outside import check_consent
 from confide.node.purse import Purse
 from confide.node.status import FEDERATION, STATUS, Status, StatusFile, read_status, replace_file, run_folder, seen
 from confide.node.summer import Disagreement, Summer
@@ -307,13 +308,8 @@ def run(home: Path, source: Path, data: Path | None, *, population: str | None =
     of the environment's, "none" for none. `spare` attempts are held in the ledger for rounds that a crash makes draw
     twice. `agree` signs the federation, if it is not signed.
     """
-    from confide.node import federation as federations
-
-    founding = federations.load(source)
-    try:
-        founding.check_runnable()
-    except ConfideError as error:
-        raise ConfideError(f"{source}: {error}") from None
+    founding = load_runnable(source)
+    check_consent(home, founding)
     papers, keys = Papers.of(home, founding), Keys(home, passphrase)
     while True:  # as often as an amendment comes into force
         federation, identity = papers.current, keys.of(papers.current, source)

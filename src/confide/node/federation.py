@@ -9,6 +9,7 @@
     [budget]                         epsilon, delta: what one party may spend at most
     [graph]                          edges between names; or hub = "name" for methods with a server
     [[members]]                      name, address, rows, fingerprint and certificate: the card, and the public M_k
+    [package]                        optional: name, version and source of the package whose method it is (`outside`)
     [relay]                          optional: card of a host through which members reach those that take no connections
     [schema]                         optional: columns, ranges, categories and label; then no features and row_norm
 
@@ -41,6 +42,7 @@ from confide.files.keys import strict
 from confide.files.parts import from_table
 from confide.network.graph import Graph
 from confide.network.identity import BY_RELAY, FIELDS, Card
+from confide.node.outside import Package, kind_of
 from confide.privacy import Event, Gaussian, Guarantee, Label
 from confide.privacy.budget import of_agent
 from confide.privacy.secure import charge
@@ -51,6 +53,7 @@ from confide.problem.penalties import Penalty
 from confide.problem.problem import Public
 from confide.schema.schema import Schema
 
+OURS: dict[str, type[Algorithm]] = {**REGISTRY, JointDescent.__name__: JointDescent}  # what nodes run without a package
 FORMAT = 2  # in 1, `noise` was not the standard deviation on the answer
 FORMATS = (1, FORMAT)
 OUTDATED = "made by confide 0.1.0, whose noise meant something else"
@@ -126,6 +129,7 @@ class Federation:
         first = self.founding.cards
         return {one.cards[name].digest: first[name].digest for one in self.history for name in one.cards}
 
+    package: Package | None = None  # the code of a method that is not confide's own
     relay: Card | None = None  # joins those that cannot reach each other; no member, and trusted with nothing
 
     @property
@@ -163,7 +167,7 @@ class Federation:
             return Guarantee(Label.NONE, f"{OUTDATED}: what it cost is in its ledger")
         if self.test_noise_seed is not None:
             return Guarantee(Label.NONE, SEEDED)
-        return self.algorithm.guarantee(self.public)
+        return Algorithm.guarantee(self.algorithm, self.public)  # the engine's, whatever a class says of itself
 
     def check_runnable(self) -> None:
         """One line for a file that can only be read."""
@@ -229,9 +233,19 @@ def load(path: str | Path) -> Federation:
         raise ConfideError(f"{path}: {error}") from None
 
 
+def load_runnable(path: str | Path) -> Federation:
+    """The same where it is to be run or signed; one line for a file that can only be read."""
+    found = load(path)
+    try:
+        found.check_runnable()
+    except ConfideError as error:
+        raise ConfideError(f"{path}: {error}") from None
+    return found
+
+
 def from_document(document: Mapping[str, Any]) -> Federation:
     """The federation that a parsed file describes."""
-    top = strict(document, "", TOP, ("budget", "schema", "test_noise_seed", "patience", "relay"))
+    top = strict(document, "", TOP, ("budget", "schema", "test_noise_seed", "patience", "relay", "package"))
     if not (whole(top["format"]) and top["format"] in FORMATS):
         raise ConfideError(f"format {top['format']!r}: this program reads formats {' and '.join(map(str, FORMATS))}")
     for field in ("name", "run"):
@@ -256,14 +270,15 @@ def from_document(document: Mapping[str, Any]) -> Federation:
     if not (whole(restarts) and 0 <= restarts <= MOST_RESTARTS):
         raise ConfideError(f"budget.restarts={restarts!r}: must be a whole number from 0 to {MOST_RESTARTS}")
     hashed = digest(document, schema)
+    package = Package.from_document(top["package"]) if "package" in top else None
     out = Federation(
-        top["name"], hashed, cards, sizes, edges, hub, _algorithm(top["algorithm"]),
-        from_table(model["loss"], "model.loss", losses.ALL),
+        top["name"], hashed, cards, sizes, edges, hub, _algorithm(top["algorithm"], package),
+        _loss(model["loss"]),
         from_table(model["penalty"], "model.penalty", penalties.ALL),
         len(schema.features) if schema else model["features"], schema.row_norm if schema else model.get("row_norm"),
         schema.intercept if schema else model.get("intercept", False), model["weighting"], budget.get("epsilon"),
         budget.get("delta"), float(top["timeout"]), seed, schema, top["format"], restarts, float(patience), document,
-        hashed, None, _relay(top, cards),
+        hashed, None, package, _relay(top, cards),
     )  # fmt: skip
     _check(out)
     return out
@@ -279,13 +294,29 @@ def digest(document: Mapping[str, Any], schema: Schema | None = None) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _algorithm(table: Any) -> Algorithm:
+def _algorithm(table: Any, package: Package | None) -> Algorithm:
     if isinstance(table, dict) and "penalty" in table and "coupling" not in table:  # as 0.1.0 wrote it
         table = {"coupling" if name == "penalty" else name: value for name, value in table.items()}
-    algorithm: Algorithm = from_table(table, "algorithm", (*REGISTRY.values(), JointDescent))
+    kinds: tuple[type[Algorithm], ...] = tuple(OURS.values())
+    if package is not None:
+        name = table.get("name") if isinstance(table, dict) else None
+        if not isinstance(name, str) or name in OURS:
+            raise ConfideError(f"algorithm {name!r}: confide's own, or none, so that [package] must be left out")
+        kinds = (kind_of(name, package),)
+    algorithm: Algorithm = from_table(table, "algorithm", kinds)
     if algorithm.topology == "central":
         raise ConfideError(f"algorithm: {algorithm.name} pools all rows: it cannot run on nodes")
     return algorithm
+
+
+def _loss(table: Any) -> Loss:
+    if isinstance(table, dict) and table.get("name") == losses.BlackBox.__name__:
+        raise ConfideError(
+            "model.loss: a BlackBox is a function, which no file can hold: on nodes it must be part of a package's "
+            "method, which meets rows itself and is at most assumed"
+        )
+    loss: Loss = from_table(table, "model.loss", losses.ALL)
+    return loss
 
 
 def _members(top: Mapping[str, Any]) -> tuple[dict[str, Card], dict[str, int], tuple[tuple[str, str], ...], str | None]:

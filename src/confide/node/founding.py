@@ -10,7 +10,7 @@ from confide.errors import ConfideError
 from confide.files.toml import dumps
 from confide.network.graph import Graph
 from confide.network.identity import Card
-from confide.node import choosing
+from confide.node import choosing, outside
 from confide.node import federation as federations
 from confide.node.calibration import calibrated
 from confide.node.federation import Federation
@@ -31,7 +31,7 @@ def new_federation(
     members        card and number of rows of every party
     model          loss, penalty and weighting; without a schema also features, row_norm and intercept
     algorithm      name and parameters, or "auto" (`choosing`), and rounds if you like; a Gaussian method without a
-                   noise gets the least that keeps within `budget`
+                   noise gets the least that keeps within `budget`; also of an installed package (`outside`)
     budget         epsilon and delta: what one party may spend at most
     graph          "ring", "path", "star" or "complete", where neither `edges` between names nor a `hub` are given
     restarts       rounds that crashes may make a party pay for twice; None: one in thirty
@@ -53,6 +53,9 @@ def new_federation(
         document["relay"] = relay.to_json()
     if schema is not None:
         document["schema"] = schema.to_dict()
+    method = algorithm.get("name")
+    if method not in (choosing.AUTO, *federations.OURS) and (package := outside.offered(str(method))) is not None:
+        document["package"] = package._asdict()
     document["algorithm"] = settled(document, algorithm)
     found = calibrated(document, federations.from_document(document), restarts)
     text = dumps({key: value for key, value in document.items() if key != "schema"})
@@ -72,7 +75,8 @@ def settled(document: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The table [algorithm] with everything that public quantities decide."""
     name, budget = given.get("name"), document["budget"]
     if name != choosing.AUTO:
-        return choosing.filled(given, federations.from_document({**document, "algorithm": given}).public)
+        named = federations.from_document({**document, "algorithm": given})
+        return choosing.filled(given, named.algorithm, named.public)
     if "hub" in document["graph"]:
         raise ConfideError(f"algorithm {name}: works between neighbours; leave the hub out, or name a method for it")
     public = federations.from_document({**document, "algorithm": {"name": "CDPADMM"}}).public  # any would do

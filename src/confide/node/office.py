@@ -20,11 +20,7 @@ from confide.node.keys import Keys, Passphrase, ask
 
 def papers_and_keys(file: Path, home: Path, passphrase: Passphrase = ask) -> tuple[Papers, Keys]:
     """Of the node in `home`, for the federation in `file`."""
-    founding, keys = federations.load(file), Keys(home, passphrase)
-    try:
-        founding.check_runnable()
-    except ConfideError as error:
-        raise ConfideError(f"{file}: {error}") from None
+    founding, keys = federations.load_runnable(file), Keys(home, passphrase)
     founding.neighbours(keys.name)  # one line if it is no member
     return Papers.of(home, founding), keys
 

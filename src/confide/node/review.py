@@ -51,6 +51,8 @@ def _sections(papers: Papers, reader: str | None) -> Iterator[tuple[str, list[st
     yield "Who takes part", [*_members(papers)]
     yield "What is learned, and from which columns", [*_columns(f)]
     yield "What leaves your house", [*_released(f, reader)]
+    if f.package is not None:
+        yield "Whose code meets your rows", [*_code(f)]
     yield "What it costs", [*_cost(f)]
     yield "Who may work together against you", [_colluders(f)]
     yield "Guarantee", [f"{f.guarantee.label}: {f.guarantee.reason}"]
@@ -119,6 +121,21 @@ def _released(f: Federation, reader: str | None) -> Iterator[str]:
     )
     yield f"In each of {f.algorithm.rounds} rounds of {f.algorithm.name} one message of {size}, {noise}, to {to}."
     yield "No row, no label and no file of yours. The model is computed from messages alone."
+
+
+def _code(f: Federation) -> Iterator[str]:
+    assert f.package is not None
+    yield (
+        f"{f.algorithm.name} is a method of the package {f.package} ({f.package.entry}), not of confide. It runs on "
+        "your machine, in the process that reads your rows: what the guarantee below says holds for what it asks of "
+        "confide, and nobody but its authors knows what else it does."
+    )
+    yield (
+        "All members run the same files; a node with another version, or other files under it, refuses. Packages that "
+        "it needs itself are not compared."
+    )
+    yield f"source {f.package.source}"
+    yield f"Your node runs it only once you consent, by `--consent {f.algorithm.name}` or at the terminal."
 
 
 def _cost(f: Federation) -> Iterator[str]:
@@ -249,6 +266,7 @@ def to_json(papers: Papers) -> dict[str, Any]:
                    "signed": papers.signed(name)} for name, card in f.cards.items()
         },
         "method": f.algorithm.name, "rounds": f.algorithm.rounds, "epsilon": f.epsilon, "delta": f.delta,
+        "package": None if f.package is None else f.package._asdict(),
         "guarantee": str(f.guarantee), "patience": f.patience, "unsigned": papers.unsigned(),
         "pending": [{"hash": draft.change.hash.hex(), **draft.change.document(), "signed": [*draft.signatures],
                      "unsigned": draft.unsigned} for draft in papers.pending.values()],
