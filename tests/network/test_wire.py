@@ -1,5 +1,7 @@
 """Frames: strict, signed, and refused in one line whatever arrives."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,45 @@ def test_whole_numbers_with_phase_and_attempt(sender):
     for wrong in ({"phase": 1, "attempt": 7}, {"phase": 2, "attempt": 6}):
         with pytest.raises(ValueError, match="kind 1, phase 2, attempt 7"):
             wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Kind.WHOLE, **wrong)
+
+
+@pytest.mark.parametrize("form", [wire.Form.NUMBERS, wire.Form.SEAL])
+@pytest.mark.parametrize("kind", [wire.Kind.REAL, wire.Kind.WHOLE])
+def test_a_shortened_frame_still_proves_what_was_signed(sender, tmp_path, form, kind):
+    """The commitment by its definition, with hashlib; and any changed bit of what was kept is found."""
+    other = Identity.create(tmp_path, "birch", "127.0.0.1:7002")
+    numbers, told = np.arange(WIDTH, dtype="<f8").tobytes(), b"a" * 96 + b"b" * 96
+    whole = wire.pack(sender, RUN, 3, numbers, told, kind=kind, phase=int(kind), attempt=int(kind))
+    inner = hashlib.sha256(told).digest()
+    commitment = hashlib.sha256(whole[84:100] + numbers + inner).digest()
+    head = whole[:7] + bytes([form]) + whole[8:84]
+    kept = wire.shortened(whole, form)
+    middle = commitment if form == wire.Form.SEAL else whole[84:100] + numbers + inner
+    assert kept == head + middle + whole[-64:]
+    assert wire.is_frame(kept) and wire.source(kept) == wire.source(whole) and wire.kind_of(kept) == kind
+    assert wire.run_of(kept) == RUN and wire.place(kept) == wire.place(whole)
+    assert wire.statement(kept) == wire.statement(whole) == commitment + whole[-64:] and wire.statements(kept) == []
+    assert wire.seal(kept) == wire.seal(whole) != wire.seal(wire.pack(sender, RUN, 3, numbers, told, kind=kind))
+    assert wire.shortened(kept, wire.Form.NUMBERS) == kept  # nothing comes back
+    wire.authentic(kept, sender.card, RUN)
+    with pytest.raises(ValueError, match="another run or sender"):
+        wire.authentic(kept, other.card, RUN)
+    for at in range(len(kept)):
+        bad = kept[:at] + bytes([kept[at] ^ 1]) + kept[at + 1 :]
+        with pytest.raises(ValueError, match="frame"):
+            wire.authentic(bad, sender.card, RUN)
+
+
+def test_a_frame_without_statements_is_taken_only_where_it_is_asked_for(sender):
+    whole = wire.pack(sender, RUN, 3, np.arange(WIDTH, dtype="<f8").tobytes(), b"a" * 96)
+    kept = wire.shortened(whole, wire.Form.NUMBERS)
+    assert wire.unpack(kept, sender.card, RUN, 3, WIDTH, statements=None) == wire.payload_of(whole)
+    for bad, told in ((kept, 0), (kept, 1), (whole, None), (wire.shortened(whole, wire.Form.SEAL), None)):
+        with pytest.raises(ValueError, match="frame of"):
+            wire.unpack(bad, sender.card, RUN, 3, WIDTH, statements=told)
+    two = wire.pack(sender, RUN, 3, bytes(16))
+    assert len(wire.shortened(two, wire.Form.SEAL)) == len(two)  # as long as a whole one, and still not taken for it
+    with pytest.raises(ValueError, match="kind 512"):
+        wire.unpack(wire.shortened(two, wire.Form.SEAL), sender.card, RUN, 3, 2)
+    with pytest.raises(LookupError, match="were left out"):
+        wire.payload_of(wire.shortened(two, wire.Form.SEAL))

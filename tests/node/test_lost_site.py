@@ -74,10 +74,12 @@ class Members:
             return False
         for near, card in member.neighbours.items():
             other = self.members.get(near)
-            frame = member.journal.get(card.digest, t) or (other and other.journal.get(card.digest, t))
+            frame = member.journal.get(card.digest, t)
             if frame is None:
-                return False
-            member.check(near, t, frame)
+                if other is None or other.sent < t:
+                    return False
+                frame = other.frame(t)
+                member.check(near, t, frame)
             frames[near] = frame
         member.step(frames)
         return True

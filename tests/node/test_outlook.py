@@ -34,7 +34,8 @@ def status():
         "elm": {"up": False, "trouble": 'says "no"\n<b>', "misbehaved": "", "way": ""},
     }
     return Status("ash", "village", "0" * 16, "CDPADMM", "proven", 40, state="training", round=7, neighbours=neighbours,
-                  spent_epsilon=0.5, left_epsilon=1.5, consensus_distance=0.25, refused=3, updated=1000.0)  # fmt: skip
+                  spent_epsilon=0.5, left_epsilon=1.5, consensus_distance=0.25, refused=3,
+                  journal_bytes=4096, updated=1000.0)  # fmt: skip
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ def test_metrics_are_openmetrics_and_say_what_the_status_says(outlook, status):
     samples = {(s.name, *sorted(s.labels.values())): s.value for family in families.values() for s in family.samples}
     assert samples["confide_round",] == 7 and samples["confide_rounds",] == 40
     assert samples["confide_neighbours_up",] == 1 and samples["confide_refused_total",] == 3
+    assert samples["confide_journal_bytes",] == 4096
     assert samples["confide_neighbour_up", "birch"] == 1 and samples["confide_neighbour_up", "elm"] == 0
     assert samples["confide_epsilon_spent",] == 0.5 and samples["confide_epsilon_left",] == 1.5
     assert samples["confide_state", "training"] == 1 and samples["confide_state", "failed"] == 0

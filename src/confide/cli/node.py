@@ -343,6 +343,8 @@ def lines(status: dict[str, Any]) -> list[str]:
         out.append(f"  {name:<20} {standing_and_way(one)}" + (f"  {words}" if words else ""))
     if status.get("relay") not in (None, "", "up"):
         out.append(f"  nobody can call through the relay: {status['relay']}")
+    if status.get("journal_bytes"):
+        out.append(f"  journal of {status['journal_bytes'] / 1e6:.3g} MB")
     if status.get("refused"):
         out.append(f"  {status['refused']} connections and questions turned away")
     return [part for line in out for part in folded(line, rest="    ").splitlines()]

@@ -29,6 +29,7 @@ from confide.demo import cohort as data
 from confide.demo.simulated import COHORT, DELTA, EPSILON, PENALTY
 from confide.errors import ConfideError, Diverged
 from confide.files import write_whole
+from confide.network import wire
 from confide.node import federation as federations
 from confide.node.daemon import read_status, run_folder
 from confide.node.federation import Federation
@@ -226,7 +227,7 @@ class Office:
                 raise Diverged(f"{name} sent rounds that are not 1, 2, …, each once")
             sent |= {(sender, t): frame for sender, t, frame in frames if sender == mine}
             heard += [one for one in frames if one[0] != mine]
-        if any(sent[sender, t] != frame for sender, t, frame in heard):
+        if any(wire.seal(sent[sender, t]) != wire.seal(frame) for sender, t, frame in heard):
             raise Diverged("a message was received that its sender does not keep")
         return len(heard)
 

@@ -152,7 +152,7 @@ def source(frame: bytes) -> tuple[bytes, Place]:
         raise ConfideError(f"frame of {len(frame)} bytes: must be {frame_size(0)} or more")
     round, sort, attempt = wire.place(frame) if wire.version_of(frame) == wire.VERSION else (0, 0, 0)
     stage, phase = divmod(sort, 1 << wire.PHASE_BITS)
-    whole = wire.is_frame(frame) and wire.kind_of(frame) == wire.Kind.WHOLE
+    whole = wire.is_frame(frame) and (wire.kind_of(frame), wire.form_of(frame)) == (wire.Kind.WHOLE, wire.Form.WHOLE)
     if not whole or phase not in set(Phase):
         raise ConfideError(f"not a frame of a private sum: it begins with {frame[:8].hex()}")
     return wire.source(frame)[0], Place(Phase(phase), round, attempt, heard_of(frame), stage)

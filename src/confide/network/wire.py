@@ -6,10 +6,16 @@
 `run` is the federation's hash and `sender` the SHA-256 of the sender's certificate, so a frame means one thing only
 and can settle a dispute by itself. Decoding is strict: a frame is exactly what was asked for, or one line says why not.
 
-The signature is over the header and the *commitment*, SHA-256(salt | numbers | statements). So the commitment and the
-signature, the frame's *statement* of 96 bytes, prove to anyone what its sender signed, and the salt keeps from those
-who have not the frame whatever its numbers would tell. A frame carries the statements of what its sender heard of
+The signature is over the header and the *commitment*, SHA-256(salt | numbers | SHA-256(statements)). So the commitment
+and the signature, the frame's *statement* of 96 bytes, prove to anyone what its sender signed, and the salt keeps from
+those who have not the frame whatever its numbers would tell. A frame carries the statements of what its sender heard of
 others; two statements of one frame that differ prove a lie (`node.witness`).
+
+A frame that was kept for long may be shorter, and its signature still proves what it was (`node.compaction`). The
+second byte of its kind, which is 0 when it is signed, says what was left out:
+
+    without statements    header | salt | count × 8 bytes | SHA-256(statements) 32 | signature
+    without numbers       header | commitment 32 | signature
 
 A `kind` says what the 8 bytes are: doubles, or whole numbers of protocols that have `phase`s within a round and may
 begin it anew (`attempt`): private sums, see `frames`. Version 1 had neither kinds nor statements; its frames are read
@@ -49,6 +55,14 @@ class Kind(IntEnum):
     WHOLE = 1  # 64-bit integers
 
 
+class Form(IntEnum):
+    """What a kept frame still has."""
+
+    WHOLE = 0
+    NUMBERS = 1  # no statements
+    SEAL = 2  # nothing but header, commitment and signature
+
+
 def frame_size(count: int, statements: int = 0) -> int:
     """Bytes of a frame with `count` numbers and so many statements."""
     return _HEADER.size + SALT + 8 * count + STATEMENT * statements + SIGNATURE
@@ -59,18 +73,21 @@ def pack(identity: Identity, run: bytes, round: int, payload: bytes, statements:
     """The signed frame of a round."""
     count = len(payload) // 8
     head = _HEADER.pack(MAGIC, VERSION, kind, run, identity.card.digest, round, phase, attempt, count)
-    body = os.urandom(SALT) + payload + statements
-    return head + body + identity.sign(head + hashlib.sha256(body).digest())
+    body = os.urandom(SALT) + payload
+    return head + body + statements + identity.sign(head + _committed(body, hashlib.sha256(statements).digest()))
 
 
 def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int, radius: float = math.inf,
-           statements: int = 0, *, kind: Kind = Kind.REAL, phase: int = 0, attempt: int = 0) -> bytes:  # fmt: skip
+           statements: int | None = 0, *, kind: Kind = Kind.REAL, phase: int = 0,
+           attempt: int = 0) -> bytes:  # fmt: skip
     """The payload, if this is `sender`'s frame of that run and round with `count` numbers and so many statements.
 
-    Doubles must be finite and of norm ≤ `radius`. Cheap checks come first: who floods us with junk must not cost us a
-    signature each; but what is only wrong by its values is a signed lie, so for them the signature comes first.
+    None is for a frame that was kept without them. Doubles must be finite and of norm ≤ `radius`. Cheap checks come
+    first: who floods us with junk must not cost us a signature each; but what is only wrong by its values is a signed
+    lie, so for them the signature comes first.
     """
-    size = frame_size(count, statements)
+    form = Form.WHOLE if statements is not None else Form.NUMBERS
+    size = frame_size(count, statements) if statements is not None else frame_size(count) + COMMITMENT
     if len(frame) != size:
         raise ConfideError(f"frame of {len(frame)} bytes: must be {size}, for {count} numbers")
     magic, version, sort, of_run, who, t, step, again, n = _HEADER.unpack_from(frame)
@@ -84,11 +101,11 @@ def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int, radiu
         raise ConfideError(f"frame of another sender: {who.hex()[:16]}, expected {sender.name}")
     if t != round:
         raise ConfideError(f"frame of round {t}: asked for round {round}")
-    if (sort, step, again) != (kind, phase, attempt):
+    if (sort, step, again) != (kind | form << 8, phase, attempt):
         raise ConfideError(f"frame of kind {sort}, phase {step}, attempt {again}: must be {kind:d}, {phase}, {attempt}")
     if n != count:
         raise ConfideError(f"frame that claims {n} numbers: must be {count}")
-    if not sender.verify(frame[-SIGNATURE:], frame[: _HEADER.size] + _commitment(frame)):
+    if not sender.verify(frame[-SIGNATURE:], _signed_part(frame)):
         raise ConfideError(f"frame is not signed by {sender.name}")
     if kind == Kind.REAL:
         check_ball(frame, count, radius)
@@ -111,17 +128,65 @@ def check_ball(frame: bytes, count: int, radius: float) -> None:
 
 def authentic(frame: bytes, sender: Card, run: bytes) -> None:
     """Whether `sender` signed this frame in that run, whichever round it is of."""
-    if len(frame) < frame_size(0):
-        raise ConfideError(f"frame of {len(frame)} bytes: must be {frame_size(0)} or more")
-    magic, version, _, of_run, who, *_ = _HEADER.unpack_from(frame)
-    if (magic, version, of_run, who) != (MAGIC, VERSION, run, sender.digest):
-        raise ConfideError(f"frame of another run, sender or version: must be of {sender.name} in {run.hex()[:16]}")
-    if not sender.verify(frame[-SIGNATURE:], frame[: _HEADER.size] + _commitment(frame)):
+    if not is_frame(frame):
+        raise ConfideError(f"frame of {len(frame)} bytes: not one of this version, as long as it says")
+    _, _, _, of_run, who, *_ = _HEADER.unpack_from(frame)
+    if (of_run, who) != (run, sender.digest):
+        raise ConfideError(f"frame of another run or sender: must be of {sender.name} in {run.hex()[:16]}")
+    if not sender.verify(frame[-SIGNATURE:], _signed_part(frame)):
         raise ConfideError(f"frame is not signed by {sender.name}")
 
 
+def _committed(body: bytes | memoryview, others: bytes | memoryview) -> bytes:
+    """The commitment to salt and numbers and to the hash of the statements."""
+    made = hashlib.sha256(body)
+    made.update(others)
+    return made.digest()
+
+
 def _commitment(frame: bytes) -> bytes:
-    return hashlib.sha256(memoryview(frame)[_HEADER.size : -SIGNATURE]).digest()
+    form, end = form_of(frame), _end_of_numbers(frame)
+    inner = memoryview(frame)[_HEADER.size : -SIGNATURE]
+    if form == Form.SEAL:
+        return bytes(inner)
+    body, rest = inner[: end - _HEADER.size], inner[end - _HEADER.size :]
+    return _committed(body, rest if form == Form.NUMBERS else hashlib.sha256(rest).digest())
+
+
+def _signed_part(frame: bytes) -> bytes:
+    """What the signature is over, whatever was left out since."""
+    return _head_of(frame) + _commitment(frame)
+
+
+def _head_of(frame: bytes, form: Form = Form.WHOLE) -> bytes:
+    """The header of a frame with what says its form."""
+    return frame[:7] + bytes([form]) + frame[8 : _HEADER.size]
+
+
+def _end_of_numbers(frame: bytes) -> int:
+    (count,) = struct.unpack_from("<I", frame, _HEADER.size - 4)
+    return _HEADER.size + SALT + 8 * int(count)
+
+
+def form_of(frame: bytes) -> int:
+    """What it still has; frames of version 1 are whole."""
+    return frame[7] if version_of(frame) == VERSION else Form.WHOLE
+
+
+def shortened(frame: bytes, form: Form) -> bytes:
+    """A checked frame with nothing but what this form has; one that has less already stays as it is."""
+    if version_of(frame) != VERSION or form_of(frame) >= form:
+        return frame
+    if form == Form.SEAL:
+        return _head_of(frame, form) + statement(frame)
+    end = _end_of_numbers(frame)
+    others = hashlib.sha256(memoryview(frame)[end:-SIGNATURE]).digest()
+    return _head_of(frame, form) + frame[_HEADER.size : end] + others + frame[-SIGNATURE:]
+
+
+def seal(frame: bytes) -> bytes:
+    """What is the same of one signed frame in every form, and different for any other: header and statement."""
+    return shortened(frame, Form.SEAL)
 
 
 def statement(frame: bytes) -> bytes:
@@ -136,9 +201,8 @@ def stated(statement: bytes, sender: Card, run: bytes, round: int, count: int) -
 
 
 def statements(frame: bytes) -> list[bytes]:
-    """The statements that a checked frame carries of others."""
-    (count,) = struct.unpack_from("<I", frame, _HEADER.size - 4)
-    rest = frame[_HEADER.size + SALT + 8 * count : -SIGNATURE]
+    """The statements that a checked frame carries of others; none if they were left out since."""
+    rest = frame[_end_of_numbers(frame) : -SIGNATURE] if form_of(frame) == Form.WHOLE else b""
     return [rest[at : at + STATEMENT] for at in range(0, len(rest), STATEMENT)]
 
 
@@ -146,8 +210,9 @@ def payload_of(frame: bytes) -> bytes:
     """The numbers of a frame that was checked before, such as one in the journal; of version 1, too."""
     if version_of(frame) == 1:
         return frame[_FIRST.size : -SIGNATURE]
-    (count,) = struct.unpack_from("<I", frame, _HEADER.size - 4)
-    return frame[_HEADER.size + SALT : _HEADER.size + SALT + 8 * count]
+    if form_of(frame) == Form.SEAL:
+        raise LookupError(f"round {source(frame)[1]}: its numbers were left out when the journal was compacted")
+    return frame[_HEADER.size + SALT : _end_of_numbers(frame)]
 
 
 def run_of(frame: bytes) -> bytes:
@@ -194,7 +259,7 @@ def source(frame: bytes) -> tuple[bytes, int]:
     if version_of(frame) == 1:
         return _FIRST.unpack_from(frame)[3:5]
     _, _, kind, _, sender, round, phase, attempt, _ = _HEADER.unpack_from(frame)
-    return sender, round if kind == Kind.REAL else number(round, phase, attempt)
+    return sender, round if kind & 255 == Kind.REAL else number(round, phase, attempt)
 
 
 def place(frame: bytes) -> tuple[int, int, int]:
@@ -206,16 +271,23 @@ def place(frame: bytes) -> tuple[int, int, int]:
 
 
 def is_frame(data: bytes) -> bool:
-    """Whether it is one of this version, as long as it says; its signature is not checked."""
+    """Whether it is one of this version, in one of its forms, as long as it says; its signature is not checked."""
     if len(data) < frame_size(0) or (data[:4], version_of(data)) != (MAGIC, VERSION):
         return False
-    (count,) = struct.unpack_from("<I", data, _HEADER.size - 4)
-    return (len(data) - frame_size(count)) % STATEMENT == 0 and len(data) >= frame_size(count)
+    more = len(data) - _end_of_numbers(data) - SIGNATURE
+    match form_of(data):
+        case Form.WHOLE:
+            return more >= 0 and more % STATEMENT == 0
+        case Form.NUMBERS:
+            return more == COMMITMENT
+        case Form.SEAL:
+            return len(data) == _HEADER.size + STATEMENT
+    return False
 
 
 def kind_of(frame: bytes) -> int:
     """Of a frame that was checked before."""
-    return Kind.REAL if version_of(frame) == 1 else int.from_bytes(frame[6:8], "little")
+    return Kind.REAL if version_of(frame) == 1 else frame[6]
 
 
 SMALLEST = _FIRST.size + SIGNATURE  # bytes of the shortest frame there ever was

@@ -33,15 +33,20 @@ def left(federation: Federation, name: str) -> int:
 
 def last_heard(federation: Federation, name: str, journal: Journal) -> int:
     """The last round of a member of which a message, or a neighbour's word of one, is in the journal; or 0."""
+    return max(journal.last(federation.founding.cards[name].digest), last_word(federation, name, journal)[0])
+
+
+def last_word(federation: Federation, name: str, journal: Journal) -> tuple[int, tuple[bytes, int] | None]:
+    """The last round of a member of which others' frames here say a word, and (sender, round) of the first of them."""
     founding = federation.founding
-    last, number = journal.last(founding.cards[name].digest), founding.parties.index(name)
-    names = {card.digest: one for one, card in founding.cards.items()}
-    witness = Witness(federation, name)
+    number, names = founding.parties.index(name), {card.digest: one for one, card in founding.cards.items()}
+    witness, last, where = Witness(federation, name), 0, None
     for sender, t, frame in journal.frames():
         told = witness.told(names[sender], t, federation.under(wire.run_of(frame)))
-        stated = zip(told, wire.statements(frame), strict=False)
-        last = max(last, *(round for (party, round), one in stated if party == number and one != UNKNOWN), 0)
-    return last
+        for (party, round), one in zip(told, wire.statements(frame), strict=False):
+            if party == number and one != UNKNOWN and round > last:
+                last, where = round, (sender, t)
+    return last, where
 
 
 def _to(last: int) -> str:

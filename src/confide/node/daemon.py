@@ -287,7 +287,7 @@ class Daemon:
         """Write down and show how things are."""
         s = self.status
         s.round, s.spent_epsilon, s.consensus_distance = self.member.t, spent, self.member.distance
-        s.left_epsilon, s.spent_few = self.member.left, self.member.few
+        s.left_epsilon, s.spent_few, s.journal_bytes = self.member.left, self.member.few, self._journal.size
         s.neighbours = {name: seen(link, name in self.server.finished) for name, link in self.links.items()}
         s.refused, s.relay = self.server.refused, self.server.relay
         s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()

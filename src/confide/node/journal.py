@@ -12,6 +12,10 @@
   besides: `summer`.) A message is known by its sender and what it is asked for by: its round, or, where a round has
   several, its `number`.
 
+Once nobody can ask for old rounds again they are shortened (`compaction`): the file is written anew beside the old one
+and takes its place whole. A record that begins with `STATE` instead of a frame then says what the rounds came to whose
+numbers were left out.
+
 A crash can only tear the end of the file, which nobody has seen: opening cuts it off. Damage anywhere else is refused,
 for computing a lost message anew would draw a second noise. A lock keeps a second process away. The random `nonce`
 names this very file in the ledger: who loses the journal pays again rather than release twice for one price.
@@ -22,10 +26,12 @@ Files of version 1, which had no attempts, are read as they are and rewritten wh
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import struct
+import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -39,6 +45,8 @@ NONCE = 16
 _HEADER = struct.Struct("<16sH32s16sI")
 _RECORD = struct.Struct("<IIII")
 VERSION = 2
+STATE = b"CNFS"
+LOG = logging.getLogger("confide.journal")
 
 
 class Journal:
@@ -54,11 +62,16 @@ class Journal:
         self._attempts: dict[tuple[bytes, int], int] = {}
         self._draws: dict[bytes, dict[int, int]] = {}  # by sender and round
         self._last: dict[bytes, int] = {}
+        self.state = b""  # what the rounds came to whose numbers were left out
+        self.horizon = self.shortened = 0  # the last round that was shortened, and the byte where such records end
+        self._swap = threading.Lock()  # a neighbour is answered while the file is replaced
         self._lock = self._file = -1
         try:
             if write:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._lock = _locked(folder / "lock")
+                for part in (*folder.glob("journal.part"), *folder.glob(".journal*.part")):  # of a crash
+                    part.unlink(missing_ok=True)
                 if not self.path.exists():
                     _create(self.path, run, os.urandom(NONCE))
             self._open()
@@ -99,8 +112,9 @@ class Journal:
 
     def get(self, sender: bytes, t: int) -> bytes | None:
         """The frame of a round, if it is here."""
-        place = self._at.get((self._name(sender), t))
-        return None if place is None else os.pread(self._file, place[1], place[0])
+        with self._swap:
+            place = self._at.get((self._name(sender), t))
+            return None if place is None else os.pread(self._file, place[1], place[0])
 
     def frame(self, sender: bytes, t: int) -> bytes:
         """The frame of a round that must be here."""
@@ -108,6 +122,11 @@ class Journal:
         if frame is None:
             raise LookupError(f"{self.path} holds no round {t} of {sender.hex()[:16]}")
         return frame
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._end
 
     @property
     def outdated(self) -> bool:
@@ -161,14 +180,51 @@ class Journal:
             raise Damaged(f"{self.path}: was removed while the node ran: restore it, or begin another run")
 
     def _known(self, frame: bytes) -> bool:
-        """Whether this very frame is here; another one of the same round is refused: a round is written once."""
+        """Whether this very frame is here, maybe shortened; another of the same round is refused: one is written."""
         sender, t = wire.source(frame)
         found = self.get(sender, t)
-        if found is not None and found != frame:
+        if found is not None and wire.seal(found) != wire.seal(frame):
             raise ConfideError(
                 f"{self.path} holds another message of {sender.hex()[:16]} for round {t}: nothing written"
             )
         return found is not None
+
+    def rewrite(self, kept: Callable[[bytes, int, bytes], bytes], state: bytes = b"") -> bool:
+        """Put `kept(sender, round, frame)` in the place of each frame, `state` before them; order and attempts stay.
+
+        The file is there as it was or as it will be, whatever happens. Without room on the disk it stays as it was, and
+        False is returned; an error after that may not be passed over, for it is not known which of both is there.
+        """
+        at: dict[tuple[bytes, int], tuple[int, int]] = {}
+        end, horizon, shortened = _HEADER.size, 0, 0
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal end, horizon, shortened
+            if state:
+                yield from (_head(STATE + state, 0), STATE + state)
+                end += _RECORD.size + len(STATE + state)
+            for sender, t, frame in self.frames():
+                new = kept(sender, t, frame)
+                yield from (_head(new, self._attempts[sender, t]), new)
+                at[sender, t] = end + _RECORD.size, len(new)
+                end += _RECORD.size + len(new)
+                if wire.form_of(new) != wire.Form.WHOLE:
+                    horizon, shortened = max(horizon, wire.place(new)[0]), end
+
+        try:
+            _write(_part(self.path), self.run, self.nonce, pieces())
+            fresh = os.open(_part(self.path), os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            _part(self.path).unlink(missing_ok=True)
+            LOG.warning("%s: %s: stays as long as it is", self.path, error.strerror)
+            return False
+        with self._swap:
+            _part(self.path).replace(self.path)
+            old, self._file, self._at, self._end = self._file, fresh, at, end
+            os.close(old)
+        self.state, self.horizon, self.shortened = state, horizon, shortened
+        sync_folder(self.path.parent)  # before anything is added: the old file must not come back
+        return True
 
     def _append(self, frames: list[bytes], attempt: int) -> None:
         pieces = [piece for frame in frames for piece in (_head(frame, attempt), frame)]
@@ -190,6 +246,8 @@ class Journal:
         sender = self._name(sender)
         self._at[sender, t], self._attempts[sender, t] = (offset, len(frame)), attempt
         self._last[sender] = max(t, self.last(sender))
+        if wire.form_of(frame) != wire.Form.WHOLE:
+            self.horizon, self.shortened = max(self.horizon, wire.place(frame)[0]), offset + len(frame)
         if attempt:
             drawn, round = self._draws.setdefault(sender, {}), wire.place(frame)[0]
             drawn[round] = max(attempt, drawn.get(round, 0))
@@ -217,9 +275,13 @@ class Journal:
             if sound and start + length > size:
                 break  # torn, too: nobody has seen it
             frame = os.pread(self._file, length, start) if sound else b""
-            if not sound or zlib.crc32(frame) != code or length < wire.SMALLEST:
+            summary = frame.startswith(STATE)
+            if not sound or zlib.crc32(frame) != code or (length < wire.SMALLEST and not summary):
                 raise Damaged(f"{self.path}: damaged at byte {self._end}; restore it, or begin another run")
-            self._index(frame, start, attempt)
+            if summary:
+                self.state = frame[len(STATE) :]
+            else:
+                self._index(frame, start, attempt)
             self._end = start + length
         if self._write and self._end < size:
             os.ftruncate(self._file, self._end)
@@ -272,8 +334,17 @@ def _locked(path: Path) -> int:
     return lock
 
 
+def _part(path: Path) -> Path:
+    return path.with_name("journal.part")
+
+
 def _create(path: Path, run: bytes, nonce: bytes, pieces: Iterable[bytes] = ()) -> None:
     """A journal, empty or of these pieces, there whole or not at all, even after a power failure."""
+    _write(path, run, nonce, pieces)
+    sync_folder(path.parent.parent)  # which the run's folder is new in
+
+
+def _write(path: Path, run: bytes, nonce: bytes, pieces: Iterable[bytes]) -> None:
+    """On disk when it returns, under a name that nobody reads."""
     head = _HEADER.pack(MAGIC, VERSION, run, nonce, 0)[:-4]
     write_whole(path, chain([head, zlib.crc32(head).to_bytes(4, "little")], pieces), OWNER_ONLY)
-    sync_folder(path.parent.parent)  # which the run's folder is new in

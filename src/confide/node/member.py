@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from confide.files.library import sparse as sp
 from confide.network import wire
 from confide.network.identity import Card, Identity
 from confide.network.peer import AHEAD
+from confide.node import compaction
 from confide.node.amended_cost import prices_of
 from confide.node.federation import Federation
 from confide.node.journal import Journal, run_name
@@ -31,6 +32,7 @@ from confide.problem.block import Block
 from confide.runs.party import LARGEST, Party, add
 
 Frames = Mapping[str, bytes]  # of one round, by the sender's name
+COMPACTED = "left out when the journal was compacted, for all neighbours had it: restore the newest copy of yours"
 
 
 class Member(Protocol):
@@ -101,7 +103,11 @@ class Base:
         return self.t >= self.rounds
 
     def frame(self, number: int) -> bytes:
-        return self.journal.frame(self.identity.card.digest, number)
+        """What a neighbour who asks for this round hears, or one line."""
+        found = self.journal.frame(self.identity.card.digest, number)
+        if wire.form_of(found) == wire.Form.SEAL:
+            raise ConfideError(f"round {number}: {COMPACTED}")
+        return found
 
     def believe(self, alarm: bytes) -> Exception:
         """What a neighbour's alarm proves, or one line."""
@@ -120,7 +126,12 @@ class Base:
         if name not in self.neighbours:
             raise ConfideError(f"frame of {name}, who is no neighbour")
         now = self.federation.under(wire.run_of(frame))  # what its sender held to
-        told = len(self.witness.told(name, t, now))
+        told: int | None = len(self.witness.told(name, t, now))
+        if wire.is_frame(frame) and wire.form_of(frame) == wire.Form.NUMBERS:
+            mine = self.identity.card.name
+            if mine in now.cards and name in now.neighbours(mine):
+                raise ConfideError(f"the statements of round {t}: {COMPACTED}")
+            told = None  # sent before there was a link
         wire.unpack(frame, now.cards[name], now.head, t, self.width(t), self.radius, told)
         self.witness.check(name, t, frame)
 
@@ -134,6 +145,10 @@ class Base:
         for name, frame in frames.items():
             self.witness.recall(name, t, frame)
         self.witness.forget(t)
+
+    def _compact(self, state: Any = None, *, end: bool = False) -> None:
+        name = self.identity.card.name
+        compaction.compact(self.journal, self.federation, name, self.t, self.witness.reach, state, end=end)
 
     def _own(self, t: int) -> bytes:
         return wire.payload_of(self.journal.frame(self.identity.card.digest, t))
@@ -158,13 +173,24 @@ class Trainer(Base):
 
     def _replay(self) -> None:
         """State is a function of the messages in the journal: no row is read, no noise drawn."""
-        for t in range(1, self.sent + 1):
+        self.t, self.party.state = compaction.unpacked(
+            self.journal, self.federation, self.identity.card.name, self.party.state
+        )
+        self.party.t = self.t
+        self._witness_again()
+        for t in range(self.t + 1, self.sent + 1):
             frames = {name: self.journal.get(card.digest, t) for name, card in self.neighbours.items()}
             self.party.restore(self._own(t))
             self.witness.recall(self.identity.card.name, t, self.journal.frame(self.identity.card.digest, t))
             if None in frames.values():
                 break
             self._receive({name: frame for name, frame in frames.items() if frame is not None})
+
+    def _witness_again(self) -> None:
+        """Recall the frames that the state in the journal counts already."""
+        for t in range(max(1, self.t - 2 * self.witness.reach), self.t + 1):
+            cards = {self.identity.card.name: self.identity.card, **self.neighbours}
+            self._heard(t, {name: self.journal.frame(card.digest, t) for name, card in cards.items()})
 
     def open(self) -> None:
         """Settle the ledger with the journal and hold the rest of the schedule, or refuse."""
@@ -219,6 +245,7 @@ class Trainer(Base):
             self._send()
         else:
             self.journal.sync()
+        self._compact(self.party.state)
 
     def _receive(self, frames: Frames) -> None:
         self._heard(self.t + 1, frames)
@@ -253,6 +280,7 @@ class Trainer(Base):
     def end(self) -> None:
         if self.purse is not None:
             self.purse.end()
+        self._compact(self.party.state, end=True)
 
     @property
     def estimate(self) -> list[float] | None:
@@ -291,8 +319,10 @@ class Hub(Base):
         self._heard(t, frames)
         self._commit(t, add([wire.payload_of(frames[name]) for name in self.federation.parties], self.width(t)))
         self.t = t
+        self._compact()
 
     def spent(self) -> float | None:
         return None
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        self._compact(end=True)

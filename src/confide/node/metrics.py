@@ -42,6 +42,7 @@ class _Node(Collector):
         bad = {name: bool(one.get("misbehaved")) for name, one in s["neighbours"].items()}
         yield _each("confide_neighbour_misbehaved", "Whether it signed what it never should have.", bad)
         yield CounterMetricFamily("confide_refused", "Connections and questions turned away.", s["refused"])
+        yield GaugeMetricFamily("confide_journal_bytes", "Length of the run's journal.", s["journal_bytes"])
         if s["relay"]:
             yield GaugeMetricFamily(
                 "confide_relay_up", "Whether others can call through the relay.", s["relay"] == "up"

@@ -43,6 +43,7 @@ class Status:
     unsigned: list[str] = field(default_factory=list)  # members whose signature is missing
     left: list[str] = field(default_factory=list)  # members that an amendment left out
     refused: int = 0  # connections and questions turned away
+    journal_bytes: int = 0
     relay: str = ""  # "up", or why nobody can call through the federation's relay; "" without one
     code: int = 0  # what the program exits with
     pid: int = field(default_factory=os.getpid)

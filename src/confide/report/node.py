@@ -120,18 +120,20 @@ def sent_under(federation: Federation, member: Trainer | Summer, how: str) -> li
 def distances(federation: Federation, identity: Identity, member: Trainer | Summer, journal: Journal) -> dict[str, Any]:
     """Largest distance of the own message to a neighbour's, or to the hub's mean, over its length, by round.
 
-    Of a private sum nobody sees messages, and all have the same total.
+    Of a private sum nobody sees messages, and all have the same total. Rounds whose numbers were left out have none.
     """
     if isinstance(member, Summer):
         return {"round": np.arange(1, member.t + 1), "distance": np.zeros(member.t)}
     share = 1.0 if federation.hub is None else 1.0 / len(federation.parties)
-    out = []
+    out: dict[int, float] = {}
     for t in range(1, member.t + 1):
+        if wire.form_of(journal.frame(identity.card.digest, t)) == wire.Form.SEAL:
+            continue
         own = _vector(journal.frame(identity.card.digest, t))
         others = [_vector(journal.frame(card.digest, t)) for card in member.neighbours.values()]
         farthest = max(float(np.linalg.norm(share * v - own)) for v in others)
-        out.append(farthest / max(float(np.linalg.norm(own)), 1e-300))
-    return {"round": np.arange(1, member.t + 1), "distance": np.array(out)}
+        out[t] = farthest / max(float(np.linalg.norm(own)), 1e-300)
+    return {"round": np.array([*out], np.int64), "distance": np.array([*out.values()])}
 
 
 def _vector(frame: bytes) -> Any:

@@ -1,0 +1,119 @@
+"""Compaction: what a journal may forget, and what it keeps for ever.
+
+A round is *old* for a member that has completed round t once
+
+* it is more than twice the network's width ago: witnesses (`witness`) have no more use for its statements, and a member
+  that starts again finds in later frames all that it needs to go on as a witness; and
+* no neighbour can ask for it: a neighbour's frame of round r was made from our frames up to r - 1, which were on its
+  disk before that frame left. (One that an amendment linked to us has first to fetch all that was sent before.)
+
+Frames of old rounds, own and heard, are shortened (`wire.Form`); their headers, commitments and signatures stay, and
+with them all that a dispute (`confide node compare`) and the ledger (rounds, attempts, terms) need. The last frames,
+by which a neighbour learns that its journal is an old copy, are never old.
+
+* **Numbers stay, statements go**, where an amendment may need the numbers: when links change the state is computed
+  again from all messages, a new neighbour fetches them from the first round on, and a method that averages over its
+  last rounds begins to do so elsewhere when rounds are added.
+* **Numbers go, too**, for all other methods. The state after round t, a function of messages and as public as they are,
+  stands for them in the journal. A hub has no state, and forgets them always.
+
+A member that restores an old copy and asks for what was left out is refused in one line. The file is written anew,
+beside the old one, when a quarter of it can go, so that what is written twice stays in proportion to what was written
+once; at the end of a run a sixteenth is enough; never for less than `LEAST` bytes. Frames that hold the last word of a
+member that left stay whole: who contributed to which rounds is read from them. Journals of private sums stay as they
+are.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from confide.errors import ConfideError
+from confide.network import wire
+from confide.node.amendment import refusal
+from confide.node.contributions import last_word
+from confide.node.federation import Federation
+from confide.node.journal import Journal
+from confide.privacy.chain import Damaged
+
+LEAST = 1 << 20  # bytes that are worth the trouble
+SHARE, LAST_SHARE = 1 / 4, 1 / 16  # of the file that must go, while the run goes on and at its end
+
+
+def form(federation: Federation, name: str) -> wire.Form:
+    """What a member keeps of old frames."""
+    if name == federation.hub:
+        return wire.Form.SEAL
+    amendable = not refusal(federation) or hasattr(federation.algorithm, "average_from")
+    return wire.Form.NUMBERS if amendable else wire.Form.SEAL
+
+
+def compact(journal: Journal, federation: Federation, name: str, t: int, reach: int, state: Any = None, *,
+            end: bool = False) -> bool:  # fmt: skip
+    """Shorten what is old for member `name` after round t, if it is much, or if it is the `end`; whether it was done.
+
+    `reach` is the network's width, `state` the method's after round t.
+    """
+    old = t - 2 * reach - 1
+    if old <= journal.horizon:
+        return False
+    kept, mine = form(federation, name), federation.cards[name].digest
+    frame = journal.frame(mine, journal.last(mine))
+    gain = 1 - len(wire.shortened(frame, kept)) / len(frame)  # of a frame; then of the file, roughly
+    gain *= (journal.size - journal.shortened) * (old - journal.horizon) / (t + 1 - journal.horizon)
+    if gain < LEAST or gain < (LAST_SHARE if end else SHARE) * journal.size:
+        return False
+    old = min(old, asked_for(journal, federation, name))
+    if old <= journal.horizon:
+        return False
+    gone = [one for one in federation.founding.parties if one not in federation.cards]
+    words = {last_word(federation, one, journal)[1] for one in gone}
+
+    def shorten(sender: bytes, round: int, frame: bytes) -> bytes:
+        return frame if round > old or (sender, round) in words else wire.shortened(frame, kept)
+
+    return journal.rewrite(shorten, packed(t, state) if kept == wire.Form.SEAL and state is not None else b"")
+
+
+def asked_for(journal: Journal, federation: Federation, name: str) -> int:
+    """The last own round that no neighbour will ask for as a whole frame."""
+
+    def linked(near: str, frame: bytes) -> bool:
+        """Whether its sender held to a link between both."""
+        now = federation.under(wire.run_of(frame))
+        return name in now.cards and near in now.neighbours(name)
+
+    mine, out = federation.cards[name].digest, journal.last(federation.cards[name].digest)
+    for near, card in federation.neighbours(name).items():
+        last = journal.last(card.digest)
+        frame = journal.get(card.digest, last)
+        settled = last - 1 if frame is not None and linked(near, frame) else 0
+        if federation.before is not None:  # what was sent before there was a link is taken without statements
+            while settled < out and not linked(near, journal.frame(mine, settled + 1)):
+                settled += 1
+        out = min(out, settled)
+    return out
+
+
+def packed(t: int, state: Any) -> bytes:
+    """The state after round t, a NamedTuple of arrays."""
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, t=np.int64(t), **{f"state.{k}": v for k, v in state._asdict().items()})
+    return file.getvalue()
+
+
+def unpacked(journal: Journal, federation: Federation, name: str, like: Any) -> tuple[int, Any]:
+    """(t, state) that stand for the rounds whose numbers were left out; round 0 and `like` where there are none."""
+    if not journal.state:
+        return 0, like
+    if form(federation, name) != wire.Form.SEAL:  # a version that knew less of amendments wrote it
+        raise ConfideError(f"{journal.path}: compacted without numbers, which {federation.algorithm.name} needs now")
+    try:
+        with np.load(io.BytesIO(journal.state), allow_pickle=False) as file:
+            return int(file["t"]), type(like)(**{name: file[f"state.{name}"] for name in like._fields})
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+        raise Damaged(f"{journal.path}: holds a state of another method; restore it, or begin another run") from None
