@@ -33,7 +33,11 @@ class SameRows(ConfideError):
 
 
 class Coalition(NamedTuple):
-    """So many of the parties, who pool what they know, and outsiders."""
+    """Parties who pool what they know, and outsiders.
+
+    colluders    how many of them, from 0
+    parties      of the network
+    """
 
     colluders: int
     parties: int
