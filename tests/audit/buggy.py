@@ -177,6 +177,14 @@ class RoundNotCounted(Sound):
         return [*super().events(public)[:-1], [Free()]]
 
 
+@dataclass(frozen=True, eq=False)
+class NoiseDrawnOnce(Sound):
+    """Takes the same noise in every round: what one of them adds, the difference of two leaves out."""
+
+    def local(self, t, state, block, public, noise):
+        return super().local(t, state, block, public, noise.once())
+
+
 # --- what an attack found -----------------------------------------------------------------------------------------
 
 
@@ -247,7 +255,7 @@ class ClipBySquares(Sound):
     gradient = staticmethod(gradient_by_squared_norms)
 
 
-SLIPS = (NoiseHalved, FactorMissing, NoisedAgain, OwnStateWithoutNoise, RoundNotCounted)
+SLIPS = (NoiseHalved, FactorMissing, NoisedAgain, OwnStateWithoutNoise, RoundNotCounted, NoiseDrawnOnce)
 FOUND = (  # the mistake, the loss that shows it, and what the audit must name: rows, or what was said, or what was seen
     (InterceptContracts, "logistic", "canary", "all zero"),
     (NoiseLast, "squared", "adversary", "neighbours say some"),

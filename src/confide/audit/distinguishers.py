@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ Array = NDArray[np.float64]
 Score = Callable[[Transcript], Array]
 RIDGES = (1e-2, 1e-10)  # of unit variances: for few repetitions, and for noise that cancels between rounds
 LEAST = 1e-100  # a shorter shift, whose square would be 0, tells nothing
+TINY = 1e-6  # in units of the noise: nobody would see it
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def signal(one: Transcript, other: Transcript) -> float:
     if one.predicted and other.predicted:
         typical, centred = lengths_and_noise(one, other)
         sd = np.maximum(centred.std(axis=0), np.maximum(1e-9 * typical, LEAST))
-        by_shift = float(np.linalg.norm(np.where(typical > LEAST, typical / sd, 0.0)))
+        by_shift = max(float(np.linalg.norm(np.where(typical > LEAST, typical / sd, 0.0))), between_rounds(one, other))
     else:
         apart = np.abs(other.messages.mean(axis=0) - one.messages.mean(axis=0))
         spread = np.sqrt(0.5 * (one.messages.var(axis=0) + other.messages.var(axis=0)))
@@ -108,6 +110,30 @@ def signal(one: Transcript, other: Transcript) -> float:
     rates = [(np.bincount(x.stopped, minlength=last) + 0.5) / (len(x.stopped) + 1) for x in (one, other)]
     by_stop = float(np.max(np.abs(ndtri(rates[1]) - ndtri(rates[0]))))
     return max(by_shift, by_stop)
+
+
+def between_rounds(one: Transcript, other: Transcript) -> float:
+    """The same of what a round sends less what the one before did, each in units of its noise.
+
+    No more than all rounds tell where noise is drawn afresh, and nearly everything where two rounds share it and a row
+    moves them differently.
+    """
+    noise = np.vstack([x.residual + s * x.shift for x, s in ((one, 0.5), (other, -0.5))])
+    noise -= np.repeat([n.mean(axis=0) for n in np.split(noise, 2)], len(noise) // 2, axis=0)
+    shift = np.vstack([one.shift, other.shift])
+    parts = np.split(np.arange(len(one.rounds)), np.flatnonzero(np.diff(one.rounds)) + 1)
+    best = 0.0
+    for a, b in pairwise(parts):
+        units = [float(noise[:, part].std()) for part in (a, b)]
+        if len(a) != len(b) or min(units) <= LEAST:
+            continue
+        rest, moved = (x[:, b] / units[1] - x[:, a] / units[0] for x in (noise, shift))
+        length = np.sqrt(np.sum(moved**2, axis=1))
+        along = np.divide(np.sum(rest * moved, axis=1), length, out=np.zeros_like(length), where=length > 0)
+        typical = float(np.mean(length))
+        if typical > TINY:  # else what is left is rounding
+            best = max(best, typical / max(float(along.std()), 1e-9 * typical))
+    return best
 
 
 def noise_fell(x: Transcript) -> float:
