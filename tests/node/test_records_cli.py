@@ -13,6 +13,7 @@ from confide.cli import app
 from confide.cli.federation import named
 from confide.files.parts import from_table
 from confide.node.records import LONGEST, RecordStore, is_store
+from confide.privacy.response import ResponseBook
 from confide.problem import losses
 from confide.schema.schema import Schema
 
@@ -211,3 +212,19 @@ def test_a_store_must_fit_the_federation(here):
     short = here / "short" / "records" / "flu.db"
     call("node", "ingest", "-", "--schema", "schema.toml", "--task", "flu", *RANGE, "--home", "short", given=record(1))
     assert "1 records, not yet the 2 that a promised" in refusal(here, short, "NoisyLabels:epsilon_min=0.5")
+
+
+LOOKALIKES = [("Mu\u0308ller", "flu"), ("M\u00fcller ", "flu"), ("M\u00fcller", " flu")]
+
+
+@pytest.mark.parametrize(("person", "task"), LOOKALIKES)
+def test_under_a_name_that_looks_the_same_nothing_is_drawn_again(here, person, task):
+    """Else the same label is drawn twice, for ε each, and the collector takes it for two people's."""
+    command = ("randomize", "--epsilon", 1, "--label=-1", "--book", "book.db")
+    call(*command, "--person", "M\u00fcller", "--task", "flu")
+    out = CliRunner().invoke(app, [*map(str, command), "--person", person, "--task", task])
+    assert out.exit_code == 2 and "NFC" in out.stderr and person not in out.stderr
+    book = ResponseBook("book.db")  # as one that was drawn before this was looked at
+    book.choose(person, task, 1.0)
+    kept = book.respond(person, task, -1.0)
+    assert json.loads(call(*command, "--person", person, "--task", task))["label"] == kept
