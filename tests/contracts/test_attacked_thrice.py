@@ -212,3 +212,22 @@ def test_rows_are_standardised_within_a_norm_that_is_enforced():
             problem = task(X, np.ones(40), row_norm=row_norm)
             confide.simulate(problem, PAIR, Standard(rounds=1, clip=1.0, noise=1.0, norm=norm), record=())
     confide.simulate(task(X, np.ones(40), row_norm=1.0), PAIR, Standard(rounds=1, clip=1.0, noise=1.0), record=())
+
+
+def test_unequal_parts_of_a_shared_noise_are_refused_whatever_checks_are_left_out():
+    """The theorem counts h equal parts; a party that is louder than the others is protected by itself alone."""
+
+    @dataclass(frozen=True, eq=False)
+    class Unchecked(JointDescent):
+        def check(self, public):
+            pass
+
+    problem = confide.Problem(
+        confide.Shards.split(np.eye(3)[np.arange(60) % 3], np.where(np.arange(60) % 2, 1.0, -1.0), 5).clip_rows(1.0),
+        confide.losses.Logistic(), weighting="rows",
+    )  # fmt: skip
+    public = problem.public(confide.Graph.ring(5))
+    method = Unchecked(rounds=3, first="gradient", noise=[1.0, 1e-6, 1e-6, 1e-6, 1e-6], collusion=1)
+    for ask in (method.events, method.guarantee, lambda p: method.noise_scale(1, p)):
+        with pytest.raises(confide.errors.ConfideError, match="give one number"):
+            ask(public)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from confide.errors import ConfideError
 from confide.privacy.response import ResponseBook
 
 
@@ -69,4 +70,53 @@ def test_a_foreign_file_is_one_line(tmp_path):
     file = tmp_path / "text"
     file.write_text("not a database, but long enough to be looked at" * 100)
     with pytest.raises(ValueError, match="not a book of responses"):
+        ResponseBook(file)
+
+
+def test_damage_is_one_line_and_never_a_second_draw(tmp_path):
+    """Every flipped bit either changes nothing or is seen on opening; the same for a row that was taken out."""
+    file, copy = tmp_path / "book.sqlite", tmp_path / "copy.sqlite"
+    book = ResponseBook(file)
+    for i in range(6):
+        book.choose(str(i), "task", 0.1)
+    given = {str(i): book.respond(str(i), "task", 1.0) for i in range(6)}
+    sound, seen = file.read_bytes(), 0
+    for bit in np.random.default_rng(0).choice(8 * len(sound), 400, replace=False):
+        data = bytearray(sound)
+        data[bit // 8] ^= 1 << bit % 8
+        copy.write_bytes(data)
+        try:
+            opened = ResponseBook(copy)
+        except ConfideError as error:
+            assert "damaged" in str(error) and str(copy) in str(error)
+            seen += 1
+            continue
+        assert {person: opened.respond(person, "task", 1.0) for person in given} == given
+        with sqlite3.connect(copy) as db:
+            assert db.execute("SELECT count(*) FROM response").fetchone() == (6,)
+    assert seen > 20
+    copy.write_bytes(sound)
+    with sqlite3.connect(copy) as db:
+        with pytest.raises(sqlite3.DatabaseError, match="kept"):
+            db.execute("DELETE FROM response")
+        db.execute("DROP TRIGGER hold_response")
+        db.execute("DELETE FROM response")
+    with pytest.raises(ConfideError, match="6 rows are not the 12 that were written"):
+        ResponseBook(copy)
+
+
+def test_a_book_of_the_first_version_is_sealed_when_it_is_opened(tmp_path):
+    file = tmp_path / "book.sqlite"
+    book = ResponseBook(file)
+    book.choose("ann", "task", 0.1)
+    given = book.respond("ann", "task", 1.0)
+    with sqlite3.connect(file) as db:  # as 0.1.0 wrote it
+        db.executescript(
+            "DROP TABLE seal; DROP TRIGGER hold_choice; DROP TRIGGER hold_response; PRAGMA user_version = 0"
+        )
+    assert ResponseBook(file).respond("ann", "task", -1.0) == given
+    with sqlite3.connect(file) as db:
+        assert db.execute("SELECT rows FROM seal").fetchone() == (2,)
+        db.execute("DROP TABLE seal")
+    with pytest.raises(ConfideError, match="its seal is missing"):
         ResponseBook(file)

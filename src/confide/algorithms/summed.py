@@ -78,8 +78,7 @@ class SummedMethod(GaussianMethod):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        if np.ndim(self.noise) != 0:
-            raise ConfideError(f"{self.name} noise={self.noise}: parties share their noise, give one number")
+        self.shared_noise()
         if self.assumed_bound is not None:
             raise ConfideError(f"{self.name} assumed_bound={self.assumed_bound}: its questions enforce theirs")
         if self.collusion is not None:
@@ -111,7 +110,13 @@ class SummedMethod(GaussianMethod):
     def noise_scale(self, t: int, public: Public) -> Array:
         first, now = (float(np.max(self.sensitivity(r, public.whole))) for r in (1, t))
         share = self.shares(public)
-        return public.each(self.noise) * (now / first * math.sqrt(share[0] / share[t - 1]))
+        return public.each(self.shared_noise()) * (now / first * math.sqrt(share[0] / share[t - 1]))
+
+    def shared_noise(self) -> float:
+        """The deviation on a party's own answer in round 1. The theorem counts h equal parts: one number, here too."""
+        if np.ndim(self.noise) != 0:
+            raise ConfideError(f"{self.name} noise={self.noise}: parties share their noise, give one number")
+        return self.noise
 
     def sum_scale(self, t: int, public: Public) -> Array:
         """Standard deviation of the noise in the sum of round t, σ_t√K: (A, 1)."""
