@@ -121,6 +121,17 @@ def parties(homes):
     return [x for name in NAMES[:3] for x in ("--party", f"{homes / name / 'card.toml'}=100")]
 
 
+def test_the_former_name_of_coupling_is_understood(homes):
+    file = homes / "federation.toml"
+    out = confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4, "--algorithm", "CDPADMM",
+                  "--set", "rounds=20", "--set", "clip=1", "--set", "step=5", "--set", "penalty=0.02", "--output",
+                  file)  # fmt: skip
+    assert out.exit_code == 0, out.output
+    assert "warning: --set penalty: is called coupling now" in out.stderr
+    assert federations.load(file).algorithm.coupling == 0.02
+    assert "penalty" not in tomllib.loads(file.read_text())["algorithm"]
+
+
 def test_a_new_federation_spends_its_cap_and_no_more(homes):
     file = homes / "federation.toml"
     out = confide("federation", "new", *parties(homes), "--epsilon", 1, "--features", 4, "--algorithm",

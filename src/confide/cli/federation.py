@@ -102,7 +102,7 @@ def new(
     if schema is None:
         model |= {"features": features, "row_norm": row_norm, "intercept": intercept}
     found, text = new_federation(
-        members, model, {"name": algorithm, **pairs(set or [])}, {"epsilon": epsilon, "delta": delta},
+        members, model, {"name": algorithm, **parameters(set or [])}, {"epsilon": epsilon, "delta": delta},
         name=name, graph=graph, edges=[link.split(",") for link in edge or []],
         hub=None if hub is None else load_card(hub), schema=known,
         restarts=restarts, timeout=timeout, patience=patience, test_noise_seed=test_noise_seed,
@@ -356,6 +356,15 @@ def named(text: str) -> dict[str, Any]:
     """Name:a=1,b=2 as a table; values may be JSON, as in NoisyLabels:loss={"name": "Multinomial", "classes": 3}."""
     name, _, rest = text.partition(":")
     return {"name": name, **pairs(re.split(r",(?![^\[{]*[\]}])", rest) if rest else [])}
+
+
+def parameters(texts: list[str]) -> dict[str, Any]:
+    """Of a method; 0.1.0 called an ADMM's coupling its penalty."""
+    given = pairs(texts)
+    if "penalty" in given and "coupling" not in given:
+        typer.echo("warning: --set penalty: is called coupling now", err=True)
+        return {"coupling" if name == "penalty" else name: value for name, value in given.items()}
+    return given
 
 
 def pairs(texts: list[str]) -> dict[str, Any]:

@@ -152,11 +152,11 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
 
     from confide.algorithms import JointDescent
     from confide.algorithms.catalogue import method_class
-    from confide.cli.federation import pairs
+    from confide.cli.federation import parameters
     from confide.files.parts import from_table
 
     kind: Any = method_class(name, "--algorithm", {JointDescent.__name__: JointDescent})
-    given = {**pairs(settings), **({} if rounds is None else {"rounds": rounds})}
+    given = {**parameters(settings), **({} if rounds is None else {"rounds": rounds})}
     names = [f.name for f in fields(kind)]
     if unknown := [key for key in given if key not in names]:
         raise ConfideError(f"--set {unknown[0]}: must be a parameter of {name}: {', '.join(names)}")

@@ -64,7 +64,10 @@ def report(
     else:
         from confide.runs.run import load_run
 
-        subject, known = Subject.of(load_run(run)), None
+        try:
+            subject, known = Subject.of(load_run(run)), None
+        except ConfideError as error:
+            raise ConfideError(f"{error}: must be a node's folder, or a run, as `confide fit --run` saves it") from None
         if schema is not None:
             if test is None:
                 raise ConfideError(f"--schema {schema}: says how the test set is read; give --test, too")

@@ -15,22 +15,22 @@ WIDTH = 80
 Place = tuple[str, ...]  # of a field: the names of its tables, and its own
 
 
-def load(path: str | Path) -> dict[str, Any]:
-    """The document in a file."""
+def load(path: str | Path, what: str) -> dict[str, Any]:
+    """The document in a file, which must be `what`, such as "a schema"."""
     try:
-        return loads(Path(path).read_text(encoding="utf-8-sig"), str(path))
+        return loads(Path(path).read_text(encoding="utf-8-sig"), str(path), what)
     except UnicodeDecodeError:
-        raise ConfideError(f"{path}: not TOML: it is not text in UTF-8") from None
+        raise ConfideError(f"{path}: not TOML, as {what} is: it is not text in UTF-8") from None
 
 
-def loads(text: str, where: str) -> dict[str, Any]:
-    """The document in a text; `where` names it in the one line of an error."""
+def loads(text: str, where: str, what: str) -> dict[str, Any]:
+    """The document in a text; `where` names it in the one line of an error, `what` says what it must be."""
     try:
         return tomllib.loads(text)
     except ValueError as error:  # a number of thousands of digits is no TOMLDecodeError
-        raise ConfideError(f"{where}: not TOML: {error}") from None
+        raise ConfideError(f"{where}: not TOML, as {what} is: {error}") from None
     except RecursionError:
-        raise ConfideError(f"{where}: lists or tables nested too deeply: must be at most a few deep") from None
+        raise ConfideError(f"{where}: not {what}: lists or tables nested too deeply") from None
 
 
 def dumps(document: Mapping[str, Any], notes: Mapping[Place, str] | None = None, prefix: Place = (),

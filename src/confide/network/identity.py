@@ -244,7 +244,7 @@ def self_signed(key: ec.EllipticCurvePrivateKey, name: str) -> x509.Certificate:
 
 def load_card(path: Path) -> Card:
     """The card at `path`."""
-    document = toml.load(path)
+    document = toml.load(path, "a card")
     try:
         return Card.from_text(**strict(document, "", FIELDS))
     except ConfideError as error:

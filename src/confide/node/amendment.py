@@ -97,7 +97,7 @@ class Amendment:
 
 
 def load(path: Path) -> Amendment:
-    document = toml.load(path)
+    document = toml.load(path, "an amendment")
     try:
         return from_document(document)
     except ConfideError as error:

@@ -226,7 +226,7 @@ def _with_slack(event: Event, width: int) -> Event:
 
 def load(path: str | Path) -> Federation:
     """The federation in a file; every mistake is one line."""
-    document = toml.load(path)
+    document = toml.load(path, "a federation")
     try:
         return from_document(document)
     except ConfideError as error:

@@ -19,7 +19,7 @@ Notes = Mapping[tuple[str, ...], str]
 
 
 def loads(text: str, source: str = "schema") -> Schema:
-    return from_dict(toml.loads(text, source), source)
+    return from_dict(toml.loads(text, source, "a schema"), source)
 
 
 def from_dict(table: Any, source: str = "schema") -> Schema:

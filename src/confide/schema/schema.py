@@ -238,7 +238,7 @@ class Schema:
         """Read a TOML file."""
         from confide.files import toml
 
-        return cls.from_dict(toml.load(path), str(path))
+        return cls.from_dict(toml.load(path, "a schema"), str(path))
 
 
 def _check_choice(where: str, field: str, value: Any, allowed: Sequence[str]) -> None:
