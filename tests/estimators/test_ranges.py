@@ -213,9 +213,10 @@ def test_the_hint_about_scale_is_said_once_and_not_to_those_who_scaled():
 @pytest.mark.parametrize(
     ("scale", "said"),
     [
-        ("all", "give None, 'buy'"), ([(0, 1)], "3 columns"), ([(0, 1), (1, 1), (0, 1)], "column 1.*low below high"),
+        ("all", "scale='all': must be None, 'buy'"), ([(0, 1)], "3 columns"),
+        ([(0, 1), (1, 1), (0, 1)], "column 1.*low below high"),
         ([(0, 1), (0, np.inf), (0, 1)], "column 1.*finite"), ([(0, 1), (0, 5e-324), (0, 1)], "column 1.*low below"),
-        ({"a": (0, 1)}, "X has no names"), (3.0, "give None"),
+        ({"a": (0, 1)}, "X has no names"), (3.0, "must be None"),
         (Schema((Column("a", "category", categories=("x", "y")),), Target("y", "real", low=0, high=1)), "a number"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Experiments as tests run them: the quick version, through the framework, once a session."""
+"""Experiments as tests run them: the quick version, through the framework, once per session."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""Hints: each is said once a process. They follow from parameters alone, never from rows."""
+"""Hints: each is said once per process. They follow from parameters alone, never from rows."""
 
 from __future__ import annotations
 

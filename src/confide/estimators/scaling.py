@@ -18,7 +18,7 @@ from confide.schema.schema import Schema
 
 Array = NDArray[np.float64]
 BUY = "buy"
-GIVE = "give None, 'buy', a Schema, a dict of (low, high) by column, or a list of (low, high) in the order of columns"
+ALLOWED = "must be None, 'buy', a Schema, a dict of (low, high) by column, or a list of them in the columns' order"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +57,14 @@ def declared(scale: Any, names: Any, count: int) -> Ranges | None:
         if missing:
             raise ConfideError(f"scale: no range for column {missing[0]!r}; every column needs (low, high)")
         scale = [scale[n] for n in names]
+    if isinstance(scale, str):
+        raise ConfideError(f"scale={scale!r}: {ALLOWED}")
     try:
         table = np.asarray(scale, float)
     except (TypeError, ValueError):
         table = np.empty(0)
     if table.shape != (count, 2):
-        raise ConfideError(f"scale of {type(scale).__name__} with shape {table.shape}, {count} columns: {GIVE}")
+        raise ConfideError(f"scale of {type(scale).__name__} with shape {table.shape}, {count} columns: {ALLOWED}")
     wide = np.isfinite(table).all(axis=1) & (table[:, 1] / 2 - table[:, 0] / 2 > np.finfo(float).tiny)
     for j in np.flatnonzero(~wide)[:1]:
         raise ConfideError(f"scale of column {j}: {tuple(table[j].tolist())}: must be finite, low below high")
