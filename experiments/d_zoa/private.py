@@ -3,7 +3,7 @@
 D-ZOA's messages are noised by nothing that is accounted for, so it has no exact total; it claims (25). PrivateZeroth
 clips every row's two-point difference, adds calibrated Gaussian noise to their mean and charges every inner step: its
 *exact* total is made the same (ε̄, δ) = (2.04, 10⁻³) and (12.9, 10⁻³), the claims for ε = .15 and .95. With the paper's
-20 rows an agent a proof leaves little to learn from (an error of K = 5 is that of β = 0); 200 and 2,000 leave more.
+20 rows per agent a proof leaves little to learn from (an error of K = 5 is that of β = 0); 200 and 2,000 leave more.
 Its parameters are the best of GRID on two other data sets for each ε̄ and number of rows; the grid's errors at 20 and
 200 rows are measured again here (2,000 would take minutes). As for the baselines, that search is not paid for.
 """

@@ -1,6 +1,6 @@
 """Figure 1: empirical loss by iteration on 10, 20 and 50 machines, with an l1 penalty.
 
-Panels are ε=.01, .05, .1 and .2 an iteration at δ=1e-3, τ=.5; the loss is that of every worker at its own noisy model.
+Panels are ε=.01, .05, .1 and .2 per iteration at δ=1e-3, τ=.5; the loss is that of every worker at its own noisy model.
 The text gives no numbers of this figure; its claims in words are the findings. Privacy is assumed (c1 is not enforced).
 """
 

@@ -1,4 +1,4 @@
-"""Adult as section VI-A has it: 45,000 rows, 4,500 a server, and the objective (1) on the true labels."""
+"""Adult as section VI-A has it: 45,000 rows, 4,500 per server, and the objective (1) on the true labels."""
 
 from __future__ import annotations
 

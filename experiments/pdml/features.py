@@ -2,7 +2,7 @@
 
 Section IV-C claims (ε_p, δ_p) for the features without numbers. (a) The Gaussian part alone, accounted exactly, has
 μ² = Δ² Σ_t ρ^(1-t)/V²: its total grows like ρ^(-T/2), so that a little after it looks private it is not. Shown for
-Adult (4,500 rows of norm 1 a server, a = 1, β = 0.2, V = 1, ρ = 0.8, δ = 1e-5), for a server with four links with
+Adult (4,500 rows of norm 1 per server, a = 1, β = 0.2, V = 1, ρ = 0.8, δ = 1e-5), for a server with four links with
 true labels and with labels corrected at ε = 0.4, and for a server with one link. The bounded noise adds no ε: a shift
 moves its support, so that it gives at best (0, δ) with δ far above 1/m.
 (b) The attack (`confide audit PDML --published`): German's sizes and Table I's noise with R = 1; the target's

@@ -3,7 +3,7 @@
 Chosen where the text leaves it open: a = 1, β = 0.2, V = 1, noise decay 0.8, 100 rounds, an intercept that is not
 penalised, features as distributed (each column standardised, Splice's nucleotides as 1 to 4), η_i uniform in the ℓ2
 ball of radius R. The accuracy is that of the servers' average model, which all of them hold after 100 rounds; every
-trial has its own split, labels, graph and noise. The paper prints one number a cell, and its cells scatter like
+trial has its own split, labels, graph and noise. The paper prints one number per cell, and its cells scatter like
 single runs.
 
 Splice: 1 of 7 sets where no setting of a *converged* logistic regression comes near the table. With the coding as

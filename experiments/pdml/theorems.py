@@ -4,7 +4,7 @@
 for some b in (0, 1) and λ₁ > 1. Shown are both sides at their most favourable, for the constants of Adult (a = 1, κ =
 ϱ = 1, c₃ = 1/4, 10 servers, so that J̃ is 0.1-strongly convex with a 0.35-Lipschitz gradient). Where (25) fails
 Theorem 1 says nothing; `any_graph` is the bound that holds instead. The bounds' open constants: rows of norm 1,
-classifiers of norm at most 3, δ = 0.05, 4,500 rows a server, ε = 0.4, R = 1, 100 rounds.
+classifiers of norm at most 3, δ = 0.05, 4,500 rows per server, ε = 0.4, R = 1, 100 rounds.
 """
 
 from __future__ import annotations

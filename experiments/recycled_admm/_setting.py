@@ -4,7 +4,7 @@ The paper minimises Σ_i (C/B_i) Σ_n ℓ + (ρ/N)·½‖f‖²; confide's probl
 η/C, γ/C, a dual step θ/C and noise of rate C·α in the objective (M-ADMM's noise sits beside f and keeps its rate), and
 the penalty is ρ/C. Every bound and every total comes out the same.
 
-Chosen where the text leaves it open: 45,222 complete rows rather than 45,223 and 104 features (one column a category,
+Chosen where the text leaves it open: 45,222 complete rows rather than 45,223 and 104 features (one column per category,
 numeric columns divided by public bounds) without an intercept; one random split into 40,000 and 5,222 rows for all
 runs; the five agents' graph is `Graph.random(5, 5, seed=2)` of degrees 3, 2, 2, 1, 2; f(0) = 0.
 """
