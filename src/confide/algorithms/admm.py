@@ -50,7 +50,7 @@ class ADMM(Algorithm):
         self.positive("coupling", "tolerance")
 
     def eta(self, t: int, public: Public) -> Array:
-        """The penalty parameter of round t: (A, 1)."""
+        """The coupling of round t: (A, 1)."""
         return public.each(self.coupling)
 
     def dual_size(self, t: int, public: Public) -> Array:

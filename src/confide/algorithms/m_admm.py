@@ -1,4 +1,4 @@
-"""M-ADMM: ADMM with growing per-agent penalty parameters, a constant dual step, and noise inside the penalty.
+"""M-ADMM: ADMM with couplings that grow, one per agent, a constant dual step, and noise inside the coupling term.
 
 X. Zhang, M. M. Khalili and M. Liu, "Improving the privacy and accuracy of ADMM-based distributed algorithms", ICML
 2018: penalty perturbation.
@@ -33,7 +33,7 @@ from confide.problem.problem import Public
 
 @dataclass(frozen=True, eq=False)
 class MADMM(PerturbedADMM):
-    """Growing penalty parameters, constant dual step.
+    """Growing couplings, constant dual step.
 
     growth       above 0: the coupling of round t is coupling·growth^t; one number, or one per agent
     dual_step    above 0: factor of the dual's step

@@ -1,4 +1,4 @@
-"""MR-ADMM: R-ADMM with a penalty parameter of each agent's own that may grow; private when given noise.
+"""MR-ADMM: R-ADMM with a coupling of each agent's own that may grow; private when given noise.
 
 Zhang, Khalili and Liu, "Recycled ADMM: Improving the Privacy and Accuracy of Distributed Algorithms", IEEE Trans.
 Inf. Forensics Secur. 15, 2020, Algorithms 2 and 3. The lines are R-ADMM's with η_i(2k-1) in place of η:

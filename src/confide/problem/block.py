@@ -246,7 +246,7 @@ class Block:
 
     def _kept_inverse(self, quad: Array) -> Array:
         key = quad.tobytes()
-        if self._inverse[0] != key:  # the same from round to round, unless the penalty parameter moves
+        if self._inverse[0] != key:  # the same from round to round, unless the coupling moves
             self._inverse = (key, self._curvature_inverse(quad))
         return self._inverse[1]
 
