@@ -293,7 +293,7 @@ def test_a_header_is_named_by_column_once_it_is_one(tmp_path):
     assert check(path, SCHEMA).header == [
         "column 1 of the header, 'Age', is not in the schema: it has 'age'",
         "column 5 of the header, 'ward', is not in the schema: declare it there, as kind 'ignore' if it is not to be "
-        "read", "no column 'age' in the header, the schema declares it",
+        "read, or leave it out of the file", "no column 'age' in the header, the schema declares it",
     ]  # fmt: skip
     with pytest.raises(ValueError, match=r"column 1 of the header, 'Age', .* \(and 2 more: see `confide schema check`"):
         ingest(path, SCHEMA, tmp_path / "work")

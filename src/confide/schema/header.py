@@ -14,6 +14,8 @@ from confide.errors import ConfideError
 from confide.schema.schema import Schema
 from confide.schema.tables import header
 
+UNDECLARED = "declare it there, as kind 'ignore' if it is not to be read, or leave it out of the file"
+
 
 def header_flaws(found: Sequence[str], schema: Schema, needed: Sequence[str]) -> list[str]:
     """What is wrong with the header `found`; columns to be ignored need not be there."""
@@ -24,7 +26,7 @@ def header_flaws(found: Sequence[str], schema: Schema, needed: Sequence[str]) ->
     for j, name in enumerate(found):
         if name not in declared:
             alike = closest(name, [d for d in declared if d not in found]) if named else None
-            advice = f"it has {alike!r}" if alike else "declare it there, as kind 'ignore' if it is not to be read"
+            advice = f"it has {alike!r}" if alike else UNDECLARED
             flaws.append(
                 f"column {j + 1} of the header{f', {name!r},' if named else ''} is not in the schema: {advice}"
             )
