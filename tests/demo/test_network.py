@@ -63,6 +63,18 @@ def test_a_node_that_fails_ends_the_demo_with_its_last_line(tmp_path):
     office.close()
 
 
+def test_an_accuracy_comes_with_its_error_bar(tmp_path):
+    """Answers "no" for everyone: right as often as the test set says, ± √(p(1 - p)/(n - 1))."""
+    demo_network.write_hospitals(tmp_path, 500)
+    truth = [row["readmitted"] for row in csv.DictReader((tmp_path / "test.csv").read_text().splitlines())]
+    lines = [f"{k},no" for k in range(len(truth))]
+    (tmp_path / "predictions.csv").write_text("\n".join(["row,prediction", *lines]) + "\n")
+    right, error, joint, majority = demo_network.scores(tmp_path)
+    p, n = truth.count("no") / len(truth), len(truth)
+    assert right == pytest.approx(p) and error == pytest.approx((p * (1 - p) / (n - 1)) ** 0.5)
+    assert max(p, 1 - p) == pytest.approx(majority) and joint > majority
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_five_nodes_one_killed_and_restarted(tmp_path):
