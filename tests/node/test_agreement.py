@@ -12,9 +12,9 @@ from village import NAMES, Village
 import confide
 from confide.errors import ConfideError
 from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, LABEL, Identity, load_card
+from confide.node import agreement, office
 from confide.node import amendment as amendments
 from confide.node import federation as federations
-from confide.node import office
 from confide.node.agreement import Papers
 from confide.node.amendment import Amendment, amended
 from confide.node.codes import Untrusted
@@ -123,6 +123,21 @@ def test_an_amendment_is_in_force_once_all_who_stay_have_signed(village):
     assert now.parties == tuple(STAY) and now.digest == village.federation.digest and now.head == leave.hash
     assert "cedar" not in now.neighbours("birch") and now.before is village.federation
     assert papers.unsigned() == []  # who signed an amendment agreed to the file
+
+
+def test_what_an_amendment_costs_is_found_once_and_for_nobody_s_never(village, monkeypatch):
+    """It takes seconds where rounds and members are many, in which a node that is told of it would answer nobody."""
+    told, work = Papers(village.federation), []
+    signed(told, village.identities, change(village.federation, without=("cedar",)), ["ash"])
+    monkeypatch.setattr(agreement, "amended", lambda *args: work.append(args) or amended(*args))
+    papers = Papers.of(village.folder / "birch", village.federation)
+    assert papers.take(told.pack()) and len(work) == 1  # and written to the home, which has papers of its own
+    assert not papers.take(told.pack()) and not papers.refresh()
+    papers.sign_amendment(village.identities["birch"], next(iter(papers.pending.values())).change)
+    assert len(work) == 1
+    other = change(village.federation, without=("doum",))
+    assert not papers.take(text(papers, amendments=[{"text": other.document(), "signatures": {}}]))
+    assert len(work) == 1
 
 
 def test_an_amendment_that_one_of_them_has_not_signed_is_not_in_force(village):

@@ -71,6 +71,7 @@ class Papers:
         self.pending: dict[bytes, Draft] = {}  # of the head
         self.divided = ""  # two amendments of one state, both signed by all
         self.current = founding
+        self._found: dict[tuple[bytes, bytes], Federation] = {}  # what amendments leave: to find its cost takes long
 
     @classmethod
     def of(cls, home: Path, founding: Federation) -> Papers:
@@ -119,7 +120,14 @@ class Papers:
     def draft(self, change: Amendment) -> Draft:
         """The amendment with the signatures that are here; one line if it does not follow."""
         known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
-        return known or Draft(change, amended(self.current, change))
+        return known or Draft(change, self._amended(self.current, change))
+
+    def _amended(self, state: Federation, change: Amendment) -> Federation:
+        """Once for each of them: a node that is told of one answers nobody meanwhile."""
+        key = state.head, change.hash
+        if key not in self._found:
+            self._found[key] = amended(state, change)
+        return self._found[key]
 
     @staticmethod
     def _check_card(federation: Federation, identity: Identity) -> None:
@@ -162,11 +170,13 @@ class Papers:
     def _consider(self, change: Amendment, given: Signatures) -> None:
         """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late."""
         known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
+        if known is None and not given:
+            return  # nobody's, and work to check
         if known is None:
             state = next((one for one in self.current.history if one.head == change.changes), None)
             if state is None:
                 raise ConfideError(f"amendment {change.number} of {change.changes.hex()[:16]}, which is not known here")
-            known = Draft(change, amended(state, change))
+            known = Draft(change, self._amended(state, change))
         new = _other(given, known.signatures)
         _verify(new, {n: card for n in new if (card := known.card_of(n))}, change.hash, AMENDMENT_LABEL,
                 f"amendment {change.number}")  # fmt: skip
@@ -221,6 +231,7 @@ class Papers:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self.path.with_suffix(".lock")):
             found = Papers(self.founding)
+            found._found = self._found
             if self.path.exists():
                 found.take(self.path.read_bytes())
             found.take(self.pack())
