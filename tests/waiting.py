@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 
-def wait_for(condition, seconds=60.0, pause=0.02):
+def wait_for(condition, seconds=180.0, pause=0.02):
     """Whether it came true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

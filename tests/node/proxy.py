@@ -40,6 +40,12 @@ class Proxy:
             if not self.silent:
                 other.shutdown(socket.SHUT_WR)
 
+    def reset(self):
+        """Hang up on everybody, as a router that starts again."""
+        for one in list(self._open):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
     def close(self):
         for one in (self._door, *self._open):
             with suppress(OSError):

@@ -39,7 +39,7 @@ def test_a_signed_frame_of_1e308_is_refused_and_kept_as_evidence(tmp_path, noise
 
 
 def test_who_goes_on_lying_keeps_its_neighbours_waiting_and_no_more(tmp_path):
-    with Village(tmp_path, CDP, timeout=4.0) as village:
+    with Village(tmp_path, CDP, timeout=20.0) as village:
         village.start(*HONEST)
         liar.start(village, "cedar", ("birch", "doum"), at=5, value=np.nan)
         codes = village.join(*HONEST)

@@ -39,7 +39,7 @@ def stopped_when_heard(village, name, neighbour):
     async def last_round_shown():
         link = Link(village.identities[name], village.identities[neighbour].card, village.federation.digest, 10_000)
         try:
-            return await asyncio.wait_for(link.hello(), 20)
+            return await asyncio.wait_for(link.hello(), 120)
         finally:
             await link.close()
 
@@ -58,7 +58,7 @@ def test_five_parties_equal_the_simulation(tmp_path):
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             for name in NAMES
         ]  # fmt: skip
-        said = [job.communicate(timeout=120)[0] for job in jobs]
+        said = [job.communicate(timeout=300)[0] for job in jobs]
         assert [job.returncode for job in jobs] == [0] * 5
         assert all("finished, round 100 of 100" in text and "protects nobody" in text for text in said)
         assert np.max(np.abs(village.models() - village.simulated())) <= 1e-10
@@ -96,7 +96,7 @@ def test_chaos(tmp_path):
             village.start(*victims)
             assert village.passes(victims[0], before), village.log(victims[0])
             time.sleep(rng.uniform(0, 0.15))
-        assert village.join(seconds=90) == FINISHED
+        assert village.join() == FINISHED
         assert village.check_messages() == 5 * 2 * 500  # every message, once and as its sender has it
         assert np.array_equal(village.models(), village.simulated())  # as the run that nobody disturbed
 
@@ -134,7 +134,7 @@ def test_a_journal_restored_from_a_copy_one_round_old_draws_no_second_noise(tmp_
         village.start()
         assert village.passes("ash", 5)
         village.kill("cedar")  # birch waits for it and ash for birch
-        assert wait_for(lambda: stopped_when_heard(village, "ash", "birch"), 30)
+        assert wait_for(lambda: stopped_when_heard(village, "ash", "birch"))
         village.kill("ash")
         file, own = village.run_folder("ash") / "journal", village.identities["ash"].card.digest
         newest, sent = file.read_bytes(), village.rounds_sent("ash")
@@ -143,7 +143,7 @@ def test_a_journal_restored_from_a_copy_one_round_old_draws_no_second_noise(tmp_
         file.write_bytes(newest[: last - 16])  # all before the record of the last own message
         assert village.rounds_sent("ash") == sent - 1
         village.start("ash")
-        assert village.join("ash", seconds=60) == {"ash": 2}
+        assert village.join("ash") == {"ash": 2}
         assert f"has round {sent} of this node" in " ".join(village.log("ash").split())
         assert village.rounds_sent("ash") == sent - 1
         file.write_bytes(newest)
@@ -156,7 +156,7 @@ def test_two_nodes_killed_at_once(tmp_path):
         village.start()
         assert village.passes("birch", 10)
         village.kill("birch", "cedar")
-        assert wait_for(lambda: shown(village, "ash") == {"birch": False, "elm": True}, 20)
+        assert wait_for(lambda: shown(village, "ash") == {"birch": False, "elm": True})
         village.start("birch", "cedar")
         assert village.join() == FINISHED
         assert np.array_equal(village.models(), village.simulated())
@@ -210,7 +210,7 @@ def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
                 )  # fmt: skip
                 while not channel.closed and sum(said.values()) < 10_000:
                     channel.send(Kind.FETCH, request(sum(said.values())))
-                    said[(await asyncio.wait_for(answers.get(), 20)).split(b" ")[0]] += 1
+                    said[(await asyncio.wait_for(answers.get(), 120)).split(b" ")[0]] += 1
                 channel.close()
             return said
 
@@ -223,7 +223,7 @@ def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
 
 
 def test_another_federation_is_found_before_a_row_is_read(tmp_path):
-    with Village(tmp_path, CDP, timeout=5.0) as village:
+    with Village(tmp_path, CDP, timeout=20.0) as village:
         for name in NAMES:
             (tmp_path / f"{name}.npz").unlink()  # reading a row would be another error
         other = village.write("other.toml", {**village.document, "algorithm": {**CDP, "noise": 0.0001}})
@@ -240,15 +240,13 @@ def test_another_federation_is_found_before_a_row_is_read(tmp_path):
 
 
 def test_a_silent_neighbour_ends_the_run_with_the_model_so_far(tmp_path):
-    with Village(tmp_path, {**CDP, "rounds": 2000}, timeout=3.0) as village:
+    with Village(tmp_path, {**CDP, "rounds": 2000}, timeout=20.0) as village:  # time for all five to begin
         village.start()
         assert village.passes("ash", 10)
         village.kill("ash")
-        assert village.join("birch", "cedar", "doum", "elm", seconds=40) == {
-            n: Code.TIMEOUT for n in NAMES if n != "ash"
-        }
+        assert village.join("birch", "cedar", "doum", "elm") == {n: Code.TIMEOUT for n in NAMES if n != "ash"}
         status = village.status("birch")
-        assert status["state"] == "stopped" and "no answer from ash for 3 s" in status["reason"]
+        assert status["state"] == "stopped" and "no answer from ash for 20 s" in status["reason"]
         model = village.model("birch")
         assert 10 <= model.origin["round"] == status["round"] < 2000 and np.all(np.isfinite(model.coefficients))
 
@@ -268,7 +266,7 @@ def test_sigterm_ends_cleanly_and_the_run_resumes(tmp_path):
 
 def test_strangers_that_run_the_program_get_nothing(tmp_path):
     """A node with the right name and another key is refused before it starts, by itself and by the others."""
-    with Village(tmp_path, CDP, timeout=5.0) as village:
+    with Village(tmp_path, CDP, timeout=20.0) as village:
         os.replace(tmp_path / "ash", tmp_path / "real-ash")
         Identity.create(tmp_path / "ash", "ash", village.identities["ash"].card.address)
         village.start("ash")

@@ -91,7 +91,7 @@ def run_until(arguments, log, t):
 
 @pytest.mark.parametrize("victim", ["ash", "cedar"], ids=["leaf", "root"])
 def test_a_message_lost_before_the_journal_begins_the_round_again_over_the_network(tmp_path, victim):
-    with Village(tmp_path, DESCENT, graph=confide.Graph.path(5), timeout=20.0) as village:
+    with Village(tmp_path, DESCENT, graph=confide.Graph.path(5)) as village:
         village.start(*(name for name in NAMES if name != victim))
         arguments = (village.arguments(victim), str(tmp_path / f"{victim}.log"), 12)
         village.jobs[victim] = nursery.CONTEXT.Process(target=run_until, args=arguments, daemon=True)
@@ -109,7 +109,7 @@ def test_a_message_lost_before_the_journal_begins_the_round_again_over_the_netwo
 
 
 def test_without_one_member_the_run_ends_with_the_model_so_far_and_goes_on_when_it_is_back(tmp_path):
-    with Village(tmp_path, {**DESCENT, "rounds": 60}, timeout=3.0) as village:
+    with Village(tmp_path, {**DESCENT, "rounds": 60}, timeout=20.0) as village:
         village.start()
         assert village.passes("elm", Place(Phase.SUM_UP, 10, 1).number)
         village.kill("elm")

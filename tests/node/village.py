@@ -46,8 +46,8 @@ def rows():
 class Village:
     """Five parties, `algorithm` as its table; `through` is the port at which others reach a member, if not its own."""
 
-    def __init__(self, folder, algorithm, *, hub=False, seed=5, timeout=60.0, budget=(1.0, 1e-5), through=None,
-                 graph=None, outbound=(), patience=None):  # fmt: skip
+    def __init__(self, folder, algorithm, *, hub=False, seed=5, timeout=300.0, budget=(1.0, 1e-5), through=None,
+                 graph=None, outbound=(), patience=None, restarts=None):  # fmt: skip
         """`outbound` members take no connections; if there are any, a relay is named, which `start("relay")` starts."""
         self.folder, self.jobs, through, self.outbound = Path(folder), {}, through or {}, outbound
         names = (*NAMES, *(["hub"] if hub else []))
@@ -73,7 +73,8 @@ class Village:
                 "loss": {"name": "Logistic"}, "penalty": {"name": "L2", "strength": 0.5}, "weighting": "parties",
                 "features": FEATURES, "row_norm": 1.0, "intercept": False,
             },
-            "algorithm": algorithm, "budget": {"epsilon": budget[0], "delta": budget[1]},
+            "algorithm": algorithm, "budget": {"epsilon": budget[0], "delta": budget[1],
+                                              **({} if restarts is None else {"restarts": restarts})},
             "graph": {"hub": "hub"} if hub else {"edges": edges},
             "members": [
                 {**self.identities[name].card.to_json(), **({} if name == "hub" else {"rows": size})}
@@ -126,7 +127,7 @@ class Village:
         for name in names:
             self.jobs[name].join(30)
 
-    def join(self, *names, seconds=120):
+    def join(self, *names, seconds=300):
         """Wait for the processes to end; their exit codes."""
         end = time.monotonic() + seconds
         for name in names or self.jobs:
@@ -163,7 +164,7 @@ class Village:
             return journal.last(self.identities[name].card.digest)
         return 0
 
-    def passes(self, name, before, seconds=60.0):
+    def passes(self, name, before, seconds=180.0):
         """Whether the node sends a round later than `before`, in time."""
         return wait_for(lambda: self.rounds_sent(name) > before, seconds, 0.003)
 
