@@ -20,7 +20,7 @@ $(STAMP): $(BASE)
 demo: $(BASE)            ## the main job on generated data
 	$(BIN)/confide demo
 
-demo-network: $(BASE)    ## five real nodes on this machine, one of them killed and restarted
+demo-network: $(BASE)    ## five real nodes on this machine, one killed and restarted, one behind a relay
 	$(BIN)/confide demo --network
 
 test: $(STAMP)           ## all but what takes long

@@ -27,6 +27,7 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "estimators/test_evaluating.py::test_intervals_cover_what_new_rows_say",
     "network/test_relay.py::test_an_altering_relay_changes_nothing_unnoticed",
     "node/test_amended_processes.py",
+    "node/test_chaos.py",
     "node/test_compaction.py::test_real_nodes_are_killed_after_they_have_compacted",
     "node/test_live_browser.py",
     "node/test_lost_sum_processes.py",

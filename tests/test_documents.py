@@ -137,6 +137,27 @@ def test_a_relay_runs_by_the_commands_of_the_page_on_operations(tmp_path, monkey
 
 
 @needs_checkout
+def test_every_threat_names_tests_that_are_there():
+    """Each row of the table on security: "…" stands for any letters, and a name for one test of the file before it."""
+    found = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        found.setdefault(path.name, []).extend(re.findall(r"^def (test_\w+)", path.read_text(), re.M))
+    rows = [line for line in (ROOT / "docs/security.md").read_text().splitlines() if line.startswith("|")][2:]
+    assert len(rows) > 35
+    for row in rows:
+        named, file = re.findall(r"`([^`]+)`", row.split("|")[-2]), ""
+        assert named, f"no test: {row}"
+        for one in named:
+            first, _, test = one.rpartition("::") if "::" in one else ("", "", one)
+            if one.endswith(".py"):
+                assert one in found, row
+                continue
+            file = first or file
+            pattern = ".*".join(re.escape(part) for part in test.split("…"))
+            assert sum(bool(re.fullmatch(f"(test_.*)?{pattern}", name)) for name in found[file]) == 1, (one, row)
+
+
+@needs_checkout
 def test_every_public_name_is_in_the_guide():
     guide = (ROOT / "docs/guide.md").read_text()
     public = {

@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,6 +125,42 @@ def test_tls_1_2_is_refused(people):
             await versions(ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
         assert await versions(ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3) == "TLSv1.3"
         assert server.refused == 1
+
+    served(people, body)
+
+
+def test_who_listens_on_the_line_reads_neither_numbers_nor_certificates(people):
+    """Between the two stands a wire that keeps all it passes on: no run of 8 bytes, which is one number, is in it."""
+    ash, birch = people
+    kept, ended = [], []
+
+    async def body(server, address):
+        async def passing(reader, writer):
+            there, back = await asyncio.open_connection(*address)
+
+            async def pump(source, sink):
+                while data := await source.read(65536):
+                    kept.append(data)
+                    sink.write(data)
+                sink.close()
+
+            await asyncio.gather(pump(reader, back), pump(there, writer), return_exceptions=True)
+            await asyncio.gather(back.wait_closed(), writer.wait_closed(), return_exceptions=True)
+            ended.append(True)
+
+        line = await asyncio.start_server(passing, "127.0.0.1", 0)
+        host, port = line.sockets[0].getsockname()
+        link = Link(birch, replace(ash.card, address=f"{host}:{port}"), RUN, wire.frame_size(WIDTH))
+        frame = await link.fetch(1, lambda frame: wire.unpack(frame, ash.card, RUN, 1, WIDTH))
+        await link.close()
+        await until(lambda: ended)
+        line.close()
+        await line.wait_closed()
+        told = b"".join(kept)
+        secrets = (frame, ash.card.certificate, birch.card.certificate, RUN)
+        assert len(told) > sum(map(len, secrets))  # they did go through
+        for secret in secrets:
+            assert not any(secret[i : i + 8] in told for i in range(len(secret) - 7))
 
     served(people, body)
 

@@ -10,6 +10,8 @@ import confide
 from confide.errors import ConfideError
 from confide.network import wire
 from confide.network.identity import Card
+from confide.node.comparison import FEDERATION, compared
+from confide.node.journal import Journal
 from confide.node.witness import ALARM_SIZE, Contradiction, Witness, valid
 
 CDP = {"name": "CDPADMM", "rounds": 12, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 0.1}
@@ -112,3 +114,18 @@ def test_an_alarm_is_believed_for_two_valid_signatures_alone(tmp_path):
     for alarm in (b"", bytes(ALARM_SIZE + 1), b"\xff" * ALARM_SIZE):
         with pytest.raises(ConfideError, match="alarm"):
             ash.believe(alarm)
+
+
+def test_a_hub_that_tells_two_sums_is_found_by_two_parties_who_compare(tmp_path):
+    """Not by anyone alone: each has one sum, well signed."""
+    village, told = Village(tmp_path, {"name": "DPADMM", "rounds": 3}, hub=True), {}
+    for name, last in (("ash", 5.0), ("birch", 5.0), ("cedar", -5.0)):
+        with Journal(village.run_folder(name), village.federation.digest) as journal:
+            for t, value in ((1, 1.0), (2, last)):
+                payload = np.full(village.federation.public.width, value).tobytes()
+                frame = wire.pack(village.identities["hub"], journal.run, t, payload)
+                journal.keep([told.setdefault((t, value), frame)])  # its salt is another each time
+        (village.run_folder(name) / FEDERATION).write_text(village.file.read_text())
+    assert compared(tmp_path / "ash", tmp_path / "birch").lies == ()
+    found = compared(tmp_path / "ash", tmp_path / "cedar")
+    assert (found.both, found.lies, found.altered) == (2, (("hub", 2),), ())

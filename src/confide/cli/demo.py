@@ -32,8 +32,8 @@ def demo(
     and a report of one run. Takes less than a minute.
 
     With --network it runs five real nodes on this machine instead, with secure noise, and shows every command:
-    identities, federation, training, a node killed and started again, model, predictions and report. Takes less than
-    two minutes.
+    identities, federation, a relay for one that takes no connections, training, a node killed and started again, model,
+    predictions and report. Takes less than two minutes.
 
     Example: confide demo --seeds 3 --output /tmp/demo
     """
