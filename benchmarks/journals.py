@@ -50,9 +50,10 @@ def measure(folder: Path, parties: int, numbers: int, method: str, rounds: int) 
         old = [16 + len(frame) for _, t, frame in frames if t <= journal.horizon]
         whole = [16 + len(frame) for _, t, frame in frames if t == rounds]
         return {
-            "parties": parties, "numbers": numbers, "method": method, "before": sum(whole),
-            "after": sum(old) / journal.horizon if journal.horizon else sum(whole), "rounds": rounds, "whole_rounds": rounds - journal.horizon,
-            "mb_before": before / 1e6, "mb_after": journal.size / 1e6, "seconds": took,
+            "parties": parties, "numbers": numbers, "method": method, "rounds": rounds, "before": sum(whole),
+            "after": sum(old) / journal.horizon if journal.horizon else sum(whole),
+            "whole_rounds": rounds - journal.horizon, "mb_before": before / 1e6, "mb_after": journal.size / 1e6,
+            "seconds": took,
         }  # fmt: skip
 
 

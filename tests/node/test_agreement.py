@@ -11,7 +11,7 @@ from village import NAMES, Village
 
 import confide
 from confide.errors import ConfideError
-from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, LABEL, Identity, load_card
+from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, LABEL, Card, Identity, load_card
 from confide.node import agreement, office
 from confide.node import amendment as amendments
 from confide.node import federation as federations
@@ -343,3 +343,23 @@ def test_an_address_changes_with_everyones_word(village):
     assert Keys(village.folder / "elm").of(now, village.file).card.address == "elm.example.org:7000"
     with pytest.raises(ConfideError, match="must differ from the one in force"):
         amended(now, change(now, cards=(now.cards["elm"],)))
+
+
+def test_each_signature_is_verified_once_and_a_file_that_did_not_change_is_not_read(village, tmp_path, monkeypatch):
+    """In a federation of hundreds they come one by one, and each used to cost a look at all the others."""
+    verified, real = [], Card.verify
+    monkeypatch.setattr(Card, "verify", lambda card, *args: verified.append(card.name) or real(card, *args))
+    elsewhere, mine = Papers(village.federation), Papers.of(tmp_path / "home", village.federation)
+    other = Papers.of(tmp_path / "home", village.federation)  # another process of the same home
+    for name in NAMES:
+        elsewhere.sign(village.identities[name])
+        assert mine.take(elsewhere.pack()) and not mine.take(elsewhere.pack())
+    assert verified == [*NAMES] and not mine.unsigned()
+    verified.clear()
+    assert other.refresh() and not other.unsigned() and sorted(verified) == sorted(NAMES)
+    monkeypatch.setattr(Papers, "take", lambda *_: pytest.fail("read again"))
+    assert not mine.refresh() and not other.refresh()
+    monkeypatch.undo()
+    now = mine.draft(Amendment(village.federation.digest, village.federation.head, 1, without=("cedar",)))
+    other.sign_amendment(village.identities["ash"], now.change)
+    assert mine.refresh() and mine.pending[now.change.hash].signatures.keys() == {"ash"} and mine.pack() == other.pack()

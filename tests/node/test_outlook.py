@@ -211,7 +211,7 @@ def test_a_run_watched_from_outside(tmp_path):
 
         def told():
             try:
-                seen.metrics, seen.state = get(ports[0], "/metrics")[2], json.loads(get(ports[1], "/state")[2])
+                seen.state, seen.metrics = json.loads(get(ports[1], "/state")[2]), get(ports[0], "/metrics")[2]
             except OSError:
                 return False
             return seen.state.get("state") == "agreeing" and seen.state["neighbours"]["birch"]["up"]

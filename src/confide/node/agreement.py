@@ -72,6 +72,8 @@ class Papers:
         self.divided = ""  # two amendments of one state, both signed by all
         self.current = founding
         self._found: dict[tuple[bytes, bytes], Federation] = {}  # what amendments leave: to find its cost takes long
+        self._packed: bytes | None = None  # of what is here: neighbours ask for it many times a second
+        self._read: tuple[int, int, int] | None = None  # which file was read or written last
 
     @classmethod
     def of(cls, home: Path, founding: Federation) -> Papers:
@@ -111,7 +113,7 @@ class Papers:
                 f"{name} has signed {other.change.hash.hex()[:16]}, which changes the same: who signs two of them "
                 "would let the others part ways"
             )
-        draft.signatures[name] = identity.sign(change.hash, AMENDMENT_LABEL)
+        draft.signatures[name], self._packed = identity.sign(change.hash, AMENDMENT_LABEL), None
         self.pending[change.hash] = draft
         self._advance()
         self.save()
@@ -139,11 +141,13 @@ class Papers:
 
     def pack(self) -> bytes:
         """All of it, the same bytes for everyone who holds the same."""
-        drafts = [*self.chain, *(self.pending[key] for key in sorted(self.pending))]
-        return json.dumps({
-            "signatures": _texts(self.signatures),
-            "amendments": [{"text": d.change.document(), "signatures": _texts(d.signatures)} for d in drafts],
-        }, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()  # fmt: skip
+        if self._packed is None:
+            drafts = [*self.chain, *(self.pending[key] for key in sorted(self.pending))]
+            self._packed = json.dumps({
+                "signatures": _texts(self.signatures),
+                "amendments": [{"text": d.change.document(), "signatures": _texts(d.signatures)} for d in drafts],
+            }, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()  # fmt: skip
+        return self._packed
 
     @property
     def digest(self) -> bytes:
@@ -151,24 +155,28 @@ class Papers:
 
     def take(self, data: bytes) -> bool:
         """Take over what another one holds; whether anything was new. Raises at what is forged, which is not taken."""
-        before = self.digest
+        if changed := self._merge(data):
+            self.save()
+        if self.divided:
+            raise Untrusted(self.divided)
+        return changed
+
+    def _merge(self, data: bytes) -> bool:
+        before = self.pack()
         signatures, drafts = _parsed(data)
         new = _other(signatures, self.signatures)
         _verify(new, self.founding.cards, self.founding.digest, AGREEMENT_LABEL, "the file")
         self.take_signatures(new)
         for change, given in drafts:
             self._consider(change, given)
-        if changed := self.digest != before:
-            self.save()
-        if self.divided:
-            raise Untrusted(self.divided)
-        return changed
+        return self.pack() != before
 
     def take_signatures(self, signatures: Signatures) -> None:
-        self.signatures = _least(self.signatures, signatures)
+        self.signatures, self._packed = _least(self.signatures, signatures), None
 
     def _consider(self, change: Amendment, given: Signatures) -> None:
         """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late."""
+        self._packed = None
         known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
         if known is None and not given:
             return  # nobody's, and work to check
@@ -216,13 +224,18 @@ class Papers:
         if self.path is None:
             return False
         try:
-            data = self.path.read_bytes()
+            with self.path.open("rb") as file:
+                if (which := _identity(file.fileno())) == self._read:
+                    return False
+                data = file.read()
         except FileNotFoundError:
             return False
         try:
-            return self.take(data)
+            changed = self.take(data)
         except ConfideError as error:
             raise type(error)(f"{self.path}: {error}") from None
+        self._read = self._read if changed else which
+        return changed
 
     def save(self) -> None:
         """What is here and what is in the file, together."""
@@ -230,12 +243,12 @@ class Papers:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self.path.with_suffix(".lock")):
-            found = Papers(self.founding)
-            found._found = self._found
-            if self.path.exists():
-                found.take(self.path.read_bytes())
-            found.take(self.pack())
-            write_whole(self.path, found.pack(), 0o600)
+            there = self.path.read_bytes() if self.path.exists() else b""
+            if there:
+                self._merge(there)
+            if self.pack() != there:
+                write_whole(self.path, self.pack(), 0o600)
+            self._read = _identity(self.path)
 
 
 def _verify(signatures: Signatures, cards: dict[str, Card], what: bytes, label: bytes, named: str) -> None:
@@ -283,6 +296,12 @@ def _signatures(table: Any) -> Signatures:
     if not all(len(one) == SIGNATURE for one in out.values()):
         raise ConfideError(f"papers.signatures: must be {2 * SIGNATURE} hexadecimal digits each")
     return out
+
+
+def _identity(file: int | Path) -> tuple[int, int, int]:
+    """What tells a file from one that takes its place."""
+    found = os.stat(file)
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @contextmanager

@@ -21,7 +21,8 @@ from confide.node.agreement import LONGEST, Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
 
-SOON, LATER = 0.2, 2.0  # seconds between questions: while signatures are missing, and once all have signed
+SOON, LATER = 0.2, 2.0  # seconds between questions: when there was news just now, and once all have signed
+MISSING = 1.0  # while signatures are missing and nothing new comes
 LOOK_SECONDS = 0.5
 TURN_SECONDS = 5.0  # for one of two keys, before the other is tried
 HAND_OVER_SECONDS = 5.0  # that a node waits with its new key, so that neighbours hear of it
@@ -106,8 +107,10 @@ class Courier:
 
     async def _carry(self, name: str) -> None:
         links: dict[bytes, Link] = {}
+        pause = SOON
         try:
             while True:
+                known = self.papers.digest
                 for identity in self._identities():
                     link = links.get(identity.card.digest)
                     if link is None:
@@ -119,7 +122,8 @@ class Courier:
                             await link.papers(self.papers.digest, partial(self._take, name))
                     except TimeoutError:
                         continue
-                await asyncio.sleep(SOON if self._open() else LATER)
+                pause = SOON if self.papers.digest != known else min(2 * pause, MISSING)
+                await asyncio.sleep(pause if self._open() else LATER)
         except Exception as error:  # a mistake of ours among them: it must not look like silence
             self._fail(error)
         finally:
