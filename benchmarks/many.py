@@ -5,7 +5,8 @@
 
 All are forked from one process that has loaded and compiled everything, on a random regular graph of degree 4. One is
 held back at first: the others wait for its signature, and what they use of a core in ten seconds is what waiting costs.
-Then it comes, and they train to the end. Memory is told twice: what a node has for itself alone (USS), and with its
+Then it comes, and they train to the end. How long a round is depends on what else the machine does; how much of a core
+a node needs for it does not, nor does memory, which is told twice: what a node has for itself alone (USS), and with its
 share of what all have in common (PSS). Noise is seeded and no ledger pays; journals are on disk.
 """
 
@@ -19,6 +20,7 @@ import argparse
 import gc
 import json
 import multiprocessing
+import resource
 import socket
 import sys
 import tempfile
@@ -132,16 +134,19 @@ def measure(nodes: int, rounds: int) -> dict[str, float]:
         time.sleep(IDLE_SECONDS)
         idle = (sum(seconds(jobs[name].pid or 0) for name in first) - before) / IDLE_SECONDS / len(first)
         alone, shared = np.mean([memory(jobs[name].pid or 0) for name in first], axis=0)
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), sum(seconds(jobs[name].pid or 0) for name in first)
         jobs[last].start()
         for job in jobs.values():
             job.join(PATIENCE)
         took = time.perf_counter() - began
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        worked = ended.ru_utime + ended.ru_stime - worked
         if wrong := {name: job.exitcode for name, job in jobs.items() if job.exitcode != Code.FINISHED}:
             raise ChildProcessError(f"these did not finish: {wrong}")
         return {
             "nodes": nodes, "rounds": rounds, "opening_seconds": opened, "alone_mb": float(alone),
             "shared_mb": float(shared), "idle_percent": 100 * idle, "seconds_per_round": took / rounds,
+            "core_seconds_per_round": worked / rounds / nodes,
             "journal_mb": sum(path.stat().st_size for path in folder.glob("*/runs/*/journal")) / 1e6 / nodes,
         }  # fmt: skip
 
@@ -161,7 +166,8 @@ def main() -> None:
     for name, words in (
         ("opening_seconds", "s to open the federation's file"), ("alone_mb", "MB per node, for itself"),
         ("shared_mb", "MB a node, with its share of the rest"), ("idle_percent", "% of a core a node, waiting"),
-        ("seconds_per_round", "s per round, on this machine"), ("journal_mb", "MB of journal per node"),
+        ("seconds_per_round", "s per round, on this machine"),
+        ("core_seconds_per_round", "s of a core per node and round"), ("journal_mb", "MB of journal per node"),
     ):  # fmt: skip
         print(f"{result[name]:10.3g}  {words}")
 

@@ -230,6 +230,19 @@ def test_a_node_whose_log_is_on_the_full_disk_ends_with_the_code_for_it(village,
     assert done.returncode == codes.Code.SYSTEM and (village.folder / "log").read_text() == ""
 
 
+def test_a_status_that_does_not_change_is_written_now_and_then(tmp_path):
+    made = statuses.Status("ash", "village", "0" * 16, "CDPADMM", "proven", 40)
+    file, seen = statuses.StatusFile(tmp_path / "status.json"), []
+    for k in range(20):
+        made.updated, made.round = 100.0 + 0.5 * k, k // 13
+        file.write(made)
+        seen.append(json.loads(file.path.read_text())["updated"])
+    assert seen == [100.0] * 4 + [102.0] * 4 + [104.0] * 4 + [106.0] + [106.5] * 4 + [108.5] * 3
+    made.updated = 50.0  # the clock was set back
+    file.write(made)
+    assert json.loads(file.path.read_text())["updated"] == 50.0
+
+
 def test_a_journal_removed_under_a_running_node_is_noticed_before_anything_is_sent(village):
     member = trainer(village)
     member.open()

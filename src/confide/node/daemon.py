@@ -71,7 +71,7 @@ class Daemon:
         self.links = {
             name: Link(identity, card, run, member.longest(), self._ways) for name, card in member.neighbours.items()
         }
-        self._evidence, self._file, self._unread = Evidence(self.folder), StatusFile(self.folder), False
+        self._evidence, self._file, self._unread = Evidence(self.folder), StatusFile(self.folder / STATUS), False
         for name, link in self.links.items():
             link.accuse = partial(self._evidence.frame, name)
             link.alarmed = self._alarmed

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from confide.node.federation import Federation
 
 STATUS, FEDERATION = "status.json", "federation.toml"
+OLDEST = 2.0  # seconds after which a status that did not change is written again: it says that the node lives
 LOG = logging.getLogger("confide.node")
 
 
@@ -72,24 +73,6 @@ def run_folder(home: Path, federation: Federation) -> Path:
     return home / "runs" / federation.digest.hex()[:16]
 
 
-class StatusFile:
-    """The status in a run's folder. A disk that is full is tried again: what is known is never lost by it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path, self._failed = folder / STATUS, False
-
-    def write(self, status: Status) -> None:
-        try:
-            replace_file(self._path, json.dumps(asdict(status), ensure_ascii=False, indent=2))
-        except OSError as error:
-            if not self._failed:
-                LOG.warning("%s: %s: its status is as old as that until it can be written again", self._path,
-                            error.strerror)  # fmt: skip
-            self._failed = True
-        else:
-            self._failed = False
-
-
 def read_status(folder: Path) -> dict[str, Any] | None:
     """What the node in this folder said last, or None, also where the file is damaged."""
     try:
@@ -101,3 +84,29 @@ def read_status(folder: Path) -> dict[str, Any] | None:
 def replace_file(path: Path, text: str) -> None:
     """Whole or not at all; not worth waiting for the disk, every round."""
     write_whole(path, text.encode(), durable=False)
+
+
+class StatusFile:
+    """Where a node writes how things are, when they change and now and then.
+
+    A disk that is full is tried again each time: what is known is never lost by it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._failed = path, False
+        self._last: dict[str, Any] = {}
+
+    def write(self, status: Status) -> None:
+        now = asdict(status)
+        same = {**now, "updated": self._last.get("updated")} == self._last
+        if same and 0 <= now["updated"] - self._last["updated"] < OLDEST:
+            return
+        try:
+            replace_file(self.path, json.dumps(now, ensure_ascii=False, indent=2))
+        except OSError as error:
+            if not self._failed:
+                LOG.warning("%s: %s: its status is as old as that until it can be written again", self.path,
+                            error.strerror)  # fmt: skip
+            self._failed, self._last = True, {}
+        else:
+            self._failed, self._last = False, now
