@@ -104,10 +104,13 @@ def seconds(pid: int) -> float:
 
 
 def greeted(folder: Path, federation: federations.Federation, name: str, last: str) -> bool:
-    """Whether it talks to all its neighbours but the one that is held back."""
+    """Whether it has talked to all its neighbours but the one that is held back.
+
+    A connection may have been lost since, on a busy machine: it is opened again when there is something to ask.
+    """
     status = daemon.read_status(daemon.run_folder(folder / name, federation))
     return bool(status and status["neighbours"] and all(
-        one["up"] for other, one in status["neighbours"].items() if other != last
+        one["way"] and not one["trouble"] for other, one in status["neighbours"].items() if other != last
     ))  # fmt: skip
 
 

@@ -95,6 +95,39 @@ def test_a_member_that_compacts_sends_what_one_sends_that_does_not(members, monk
             wire.authentic(frame, card, others.digest)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["RADMM", "MRADMM", "PVP", "MADMM", "DZOA", "PrivateZeroth", "PDML", "FADMM"])
+def test_a_state_stands_for_the_messages_of_every_method(tmp_path, monkeypatch, method):
+    """One party hears the same frames twice: in one life, and stopped after every round with its journal compacted."""
+    village = Village(tmp_path, {"name": method, "rounds": 9}, graph=confide.Graph.complete(5), hub=method == "FADMM")
+    federation, ash = village.federation, village.identities["ash"]
+    assert compaction.form(federation, "ash") == wire.Form.SEAL
+    rng, heads = np.random.default_rng(3), {}
+    found = []
+    for eager in (False, True):
+        monkeypatch.setattr(compaction, "LEAST", 1 if eager else 1 << 40)
+        monkeypatch.setattr(compaction, "SHARE", 0.0)
+        journal = Journal(tmp_path / f"run-{eager}", federation.digest)
+        member = Trainer(federation, ash, journal, None, village.folder / "ash.npz")
+        member.begin()
+        for t in range(1, 10):
+            for name in member.neighbours:
+                numbers = rng.normal(size=member.width(t)).astype("<f8").tobytes()
+                told = bytes(96 * len(member.witness.told(name, t)))
+                heads.setdefault((name, t), wire.pack(village.identities[name], federation.digest, t, numbers, told))
+            member.step({name: heads[name, t] for name in member.neighbours})
+            if eager:
+                journal.close()
+                journal = Journal(journal.path.parent, federation.digest)
+                member = Trainer(federation, ash, journal, None, village.folder / "ash.npz")
+                member.begin()
+        seals = [wire.form_of(frame) == wire.Form.SEAL for _, _, frame in journal.frames()]
+        assert any(seals) == eager and member.t == 9
+        found.append((member.estimate, wire.payload_of(member.frame(9))))
+        journal.close()
+    assert found[0] == found[1]
+
+
 def test_what_a_round_takes_on_disk(members, monkeypatch):
     """By the definition of a record and of the forms: header 84, salt 16, hash or commitment 32, signature 64."""
     for algorithm, long in ((ADMM, 84 + 16 + 4 * 8 + 32 + 64), (DPSGD, 84 + 32 + 64)):
