@@ -24,7 +24,7 @@ from confide.cli import app
 from confide.errors import ConfideError
 from confide.network import identity as identities
 from confide.network.identity import Identity
-from confide.node import codes, daemon
+from confide.node import codes, daemon, holding
 from confide.node import federation as federations
 from confide.node import purse as purses
 from confide.node import status as statuses
@@ -241,6 +241,35 @@ def test_a_status_that_does_not_change_is_written_now_and_then(tmp_path):
     made.updated = 50.0  # the clock was set back
     file.write(made)
     assert json.loads(file.path.read_text())["updated"] == 50.0
+
+
+def test_a_connection_that_is_lost_while_signatures_are_waited_for_is_opened_again(village, monkeypatch):
+    """A neighbour that is there must not be shown as down until training begins."""
+    monkeypatch.setattr(holding, "SECONDS", 0.001)
+    member = trainer(village)
+
+    class Line:
+        up, greetings = False, 0
+
+        async def hello(self):
+            self.greetings, self.up = self.greetings + 1, True
+            return 0
+
+    async def body():
+        node = daemon.Daemon(village.folder / "ash", village.federation, member.identity, member, member.journal)
+        node.links = {"birch": Line()}
+        await node._greet("birch")
+        for lost in (1, 2):
+            node.links["birch"].up = False
+            async with asyncio.timeout(30):
+                while not node.links["birch"].up:
+                    await asyncio.sleep(0.001)
+            assert node.links["birch"].greetings == 1 + lost
+        await node._holding.end()
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(body())
+    close(member)
 
 
 def test_a_journal_removed_under_a_running_node_is_noticed_before_anything_is_sent(village):

@@ -31,6 +31,7 @@ from confide.node.codes import Code, Untrusted, code_of
 from confide.node.courier import Courier
 from confide.node.evidence import Evidence
 from confide.node.federation import Federation, load_runnable
+from confide.node.holding import Holding
 from confide.node.inbox import Inbox, Silent, Unsigned
 from confide.node.journal import Journal
 from confide.node.keys import Keys, Passphrase, ask, own_frame
@@ -79,6 +80,7 @@ class Daemon:
         self.courier = Courier(papers, federation, identity, near, keys) if papers is not None else None
         self._digests = {name: card.digest for name, card in near.items()}
         self._came: dict[str, bytes] = {}  # the last frame of each neighbour, in the journal or about to be
+        self._holding = Holding()
         self._journal, self._work = journal, Worker()
         self.status = Status(
             identity.card.name, federation.name, run.hex()[:16], federation.algorithm.name, str(federation.guarantee),
@@ -142,8 +144,11 @@ class Daemon:
             self.courier.start(self.server, self._ways, self._alarmed)
         if not self.member.done:
             self.status.state = "greeting"
-            await self._all(self._greet)  # before a row is read
-            await self._agree()
+            try:
+                await self._all(self._greet)  # before a row is read
+                await self._agree()
+            finally:
+                await self._holding.end()
             self.status.state = "training"
             await self._work(self.member.begin)
             self.status.notice = self.member.notice
@@ -186,6 +191,7 @@ class Daemon:
                 f"{here}: an old copy would release other noise for the same rounds; "
                 "restore the newest, or begin another run"
             )
+        self._holding.begin(self.links[name])
 
     def _alarmed(self, alarm: bytes) -> None:
         raise self.member.believe(alarm)
