@@ -269,6 +269,17 @@ def test_without_restarts_the_abandoned_round_raises_the_cap_and_budgets_follow(
         assert one.purse.ledger.balances("people")[1].spent_epsilon <= change.epsilon * (1 + 1e-9)
 
 
+def test_who_leaves_by_its_own_signature_keeps_the_model_of_its_rounds(circle):
+    made = circle(graph=RING).begin()
+    made.carry(until=lambda: made.members["elm"].t == 3)
+    made.lose("elm")
+    papers = Papers.of(made.folder / "elm", made.federation)
+    papers.take(Papers.of(made.folder / "ash", made.federation).pack())  # it agrees, and knows
+    origin = made.model("elm").origin
+    assert (origin["round"], origin["parties"]) == (3, 5)
+    assert origin["contributed"] == "ash, birch, cedar, doum, elm: rounds 1 to 3"
+
+
 def test_who_was_lost_is_not_listened_to_any_more(circle):
     made = circle(graph=RING).begin()
     made.carry(until=lambda: made.members["ash"].t == 3)

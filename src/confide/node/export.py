@@ -27,8 +27,8 @@ from confide.runs.trust import Trust
 
 def export(home: Path, folder: Path) -> Model:
     """What `confide predict` needs, and what the model cost."""
-    federation = in_force(home, folder / daemon.FEDERATION)
-    identity = bystander(home, federation, folder / daemon.FEDERATION)
+    source = folder / daemon.FEDERATION
+    federation, identity = bystander(home, in_force(home, source), source)
     if identity.card.name == federation.hub:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: models are with the parties")
     with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:

@@ -97,13 +97,13 @@ def own_card(home: Path, federation: Federation, source: Path) -> Card:
     return federation.cards[name]
 
 
-def bystander(home: Path, federation: Federation, source: Path) -> Identity:
-    """Who this node is or was, without a key: to look at what it did, not to sign."""
+def bystander(home: Path, federation: Federation, source: Path) -> tuple[Federation, Identity]:
+    """Who this node is or was, without a key, and what it held to last: to look at what it did, not to sign."""
+    name = load_card(home / CARD).name
     for now in reversed(federation.history):
-        name = load_card(home / CARD).name
         if name in now.cards:
-            return Identity(now.cards[name], None)
-    return Identity(own_card(home, federation, source), None)
+            return now, Identity(now.cards[name], None)
+    return federation, Identity(own_card(home, federation, source), None)
 
 
 def new_key(home: Path, address: str | None = None, passphrase: bytes | None = None) -> Path:

@@ -87,6 +87,8 @@ class Summer:
         self._number = {name: l for l, name in enumerate(federation.parties)}
         self._widths = method.schedule(federation.public).widths
         self._mine, self.folder = identity.card.digest, journal.path.parent
+        if self.stage:  # where the others go on is not known before all have said how far they are
+            self.ahead = (self.rounds + 2) << 12
         self._at, self.party = 0, self._terms[0].party()  # the stage whose terms it is under
         self.made: list[int] = []  # the stage in which each total was made
         self.sum: PrivateSum | None = None

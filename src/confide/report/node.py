@@ -48,8 +48,8 @@ def schema_of(home: Path) -> Schema | None:
 def subject(home: Path) -> Subject:
     """The latest run of the node in `home`."""
     folder = latest(home)
-    federation = in_force(home, folder / daemon.FEDERATION)
-    identity = bystander(home, federation, folder / daemon.FEDERATION)
+    source = folder / daemon.FEDERATION
+    federation, identity = bystander(home, in_force(home, source), source)
     name = identity.card.name
     if name == federation.hub:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: it holds no rows and spends nothing")
