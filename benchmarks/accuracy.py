@@ -332,7 +332,7 @@ def measure(kept: Kept, name: str, count: int | None) -> Iterator[Result]:
             slow=name == "adult curator")  # fmt: skip
     elif name in EASY + HARD:
         kind = "easy" if name in EASY else "hard"
-        yield from beside(kept, name, count or (6 if name == "cohort" else 12), FIVE,
+        yield from beside(kept, name, count or (6 if name == "cohort" else 20), FIVE,
                           lambda what, e: limit(kind, e) if what == "above" else None)  # fmt: skip
     elif name.removesuffix(" table") in TABLES:
         yield from tables(kept, count or 6, (name.removesuffix(" table"),))
@@ -348,7 +348,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="all", help=f"of {', '.join(PARTS)}; 'wine table' is one of tables")
     parser.add_argument(
-        "--splits", type=int, help="of each set; by default 6 of Adult, cohorts and tables, 12 of others"
+        "--splits", type=int, help="of each set; by default 6 of Adult, cohorts and tables, 20 of others"
     )
     parser.add_argument("--keep", type=Path, default=HOME / "accuracy.jsonl", help="where numbers are kept")
     parser.add_argument("--again", action="store_true", help="compute all numbers again")

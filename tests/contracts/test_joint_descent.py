@@ -28,7 +28,7 @@ def test_without_noise_the_optimum_is_reached(kind):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("common", [0.0, 0.97])
 def test_standardised_and_clipped_it_reaches_another_optimum(sparse, common):
-    """The same loss on rows centred, scaled and weighed by plain NumPy, minimised by SciPy.
+    """The same loss on rows centred, scaled to a mean square of 1.5 and weighed by plain NumPy, minimised by SciPy.
 
     Features that rise and fall together bend the loss four times as much as each of them does: a step for one feature
     would swing for ever.
@@ -43,8 +43,8 @@ def test_standardised_and_clipped_it_reaches_another_optimum(sparse, common):
     run = confide.simulate(task, GRAPH, JointDescent(rounds=3000, first="moments", clip=0.5), record=())
     x = (rows.X.toarray() if sparse else rows.X) / 2.0
     m, slope = x.mean(axis=0), 0.5 / math.sqrt(1.25)
-    v = x.var(axis=0)
-    u = (x - m) / np.sqrt(4 * v)
+    scale = np.sqrt(1.5 / 4 / x.var(axis=0))
+    u = scale * (x - m)
     w = 1 / np.maximum(1, np.linalg.norm(u, axis=1))
     z0 = math.log(1 / slope - 1)  # where the slope of log(1 + e^-z) is the clip: straight below
 
@@ -53,7 +53,7 @@ def test_standardised_and_clipped_it_reaches_another_optimum(sparse, common):
         return np.mean(w * np.where(z > z0, np.logaddexp(0, -z), np.logaddexp(0, -z0) - slope * (z - z0)))
 
     best = minimize(loss, np.zeros(5), tol=1e-14).x
-    beta = np.append(best[:4] / np.sqrt(4 * v) / 2, best[4] / 2 - m @ (best[:4] / np.sqrt(4 * v)))
+    beta = np.append(best[:4] * scale / 2, best[4] / 2 - m @ (best[:4] * scale))
     assert np.max(np.abs(run.estimates[0] - beta)) < 1e-4 * np.linalg.norm(beta)
 
 
@@ -73,6 +73,38 @@ def test_round_1_buys_what_can_be_paid_for(n, first):
     assert np.all(np.diff(cost[first != "gradient" :]) <= 0) and cost[-1] > 0.3 * cost[30]  # late ones weigh less
     kept = replace(JointDescent(collusion=1), first="spread").calibrated(public, mu=0.05)
     assert kept.first == "spread"
+
+
+@pytest.mark.parametrize(("apart", "alike"), [(0.9, True), (1.1, True), (1.2, False), (4.0, False)])
+def test_features_are_told_apart_only_by_more_than_noise_can_do(apart, alike):
+    """Squares that differ by `apart` deviations of their noise; up to √(1 + √(2/p)) = 1.163 it may be noise alone."""
+    p, s = 16, 0.002
+    squares = 0.05 + apart * s * np.where(np.arange(p) % 2, 1.0, -1.0)
+    total = np.concatenate([np.zeros(p), squares])[None, None]
+    _, stretch, variance = joint_descent.standards(total, s, 1.0, True, 1.5)
+    assert (np.ptp(stretch) < 1e-9 * np.max(stretch)) == alike
+    assert np.sum(variance * stretch**2) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("p", "haste"), [(2, 2.25), (4, 1.5), (8, 1.0)])
+def test_the_intercept_makes_longer_steps_than_coefficients(p, haste):
+    """The first step, by plain NumPy. It may not be longer than what no row's bend can throw back.
+
+    Features of variance 1.5/p and an intercept of ¼ bend a row by so much: the longest step is the larger one's.
+    """
+    rng = np.random.default_rng(p)
+    X = rng.choice([-0.3, 0.3], size=(400, p))
+    y = np.where(rng.random(400) < 0.3, 1.0, -1.0)
+    rows = confide.Shards.split(X, y, 5, seed=0).clip_rows(1.0)
+    task = confide.Problem(rows, L.Logistic(), None, weighting="rows", intercept=True)
+    driver = Driver(task, GRAPH, JointDescent(rounds=2, first="moments"), (0,))
+    driver.step()
+    driver.step()
+    u = (X - X.mean(axis=0)) * np.sqrt(1.5 / p / X.var(axis=0))
+    w = 0.5 * y / np.maximum(1, np.linalg.norm(u, axis=1)) / 400
+    slope = np.append(w @ u, 0.5 * haste * w.sum())
+    got = driver.state.model[0, 0]
+    np.testing.assert_allclose(got / np.linalg.norm(got), slope / np.linalg.norm(slope), rtol=0, atol=1e-6)
 
 
 def test_a_loss_without_settings_is_refused():

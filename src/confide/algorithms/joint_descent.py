@@ -6,16 +6,16 @@ it needs to know is public, or bought in round 1 and then public.
     1  g ← 9/(4√2)·f·√p/(nμ√.1), f = √(K/h): how loud the moments' noise would be beside them
     2  g < .4: buy m, q, the means of x and x∘x, for 10 % of μ²; s: the noise's deviation in q
     3    m ← m·(1 - 4ps²/‖m‖²)₊, r ← q - m∘m, r̄ ← mean of r, within [max(.05, g)/p, 1/p]
-    4    B ← S/(S + s²), S = (var r - s²)₊; v ← (r̄ + B(r - mean r))₊
-    5    a ← (v + .15Bs)^-½, scaled to Σ v a² = 1; κ ← 1
+    4    B ← S/(S + s²), S = (var r - (1 + √(2/p))s²)₊; v ← (r̄ + B(r - mean r))₊
+    5    a ← (v + .15Bs)^-½, scaled to Σ v a² = ρ; κ ← 1/√ρ
     6  .4 ≤ g < 1: buy V, the mean of ½‖x - x'‖² over pairs, for 5 % of μ²; κ ← 1/√V, V within [.15, 1]; a ← 1, m ← 0
        (regressions go by line 2 up to g < 1)
     7  g ≥ 1: buy nothing; κ ← 1, a ← 1, m ← 0
     8  α ← κω/(s_g T), at most 1.9·(1.8/.2)/L; s_g: deviation of a gradient's noise if one round had all that is left
-       of μ²; T rounds share it by what each will weigh in the model
+       of μ²; T rounds share it by what each will weigh in the model; λ: by loss after line 2, else 1
     9  for T rounds: g̃ ← Σ_k ∇_θ on (u, ½), u = a∘(x - m), slopes clipped, rows weighed by min(1, 1/‖u‖), + noise
    10    α_t ← min(α, 1.15 α_t-1, .8·1.9·(1.8/.2)/b), b: the largest curvature along a move so far, from g̃ and θ
-   11    θ⁺ ← prox(θ - .2α_t g̃ + .8(θ - θ⁻), .2α_t)
+   11    θ⁺ ← prox(θ - .2α_t λ∘g̃ + .8(θ - θ⁻), .2α_t), λ in the intercept's place, 1 in all others
    12  the model is the mean of the last 40 % of θ, in the coordinates of x
 
 symbol      code             shape     public argument
@@ -25,11 +25,13 @@ m, a        centre, stretch  S A p
 T           descents         number    rounds, less one where round 1 buys something
 c, h        colluders        number    collusion
 g, μ        loudness         number    noise: deviation on a party's own answer in round 1
-ω, L, clip  Taste            number    by loss; clip, of a row's gradient in units of (u, ½)
+ω, ρ, λ, L  Taste            number    by loss; and clip, of a row's gradient in units of (u, ½)
 
 Rows are in units of the row norm. After T rounds without curvature noise has moved every coefficient of θ by α·s_g·T =
 κω: noise and travel grow together, and line 8 says how far to go. Rows that are far from the centre weigh less, which
-bounds them; a slope is clipped at what it is where θ = 0. Line 11 without a penalty is w ← .8w + g̃, θ ← θ - .2αw.
+bounds them; a slope is clipped at what it is where θ = 0. Line 11 without a penalty is w ← .8w + λ∘g̃, θ ← θ - .2αw.
+ρ, the mean of ‖u‖², says how many rows are shortened: beyond 1 most of them speak equally loud, above the same noise.
+The intercept answers to a feature of ½, and with λ = 1 it is late where classes are uneven and rows easy to part.
 L = ℓ''·max(¼, max v a²) bounds the curvature along features, not along all of them together, which may be 1/max v a²
 times that where features rise and fall together: without line 10 such a descent never comes to rest. It starts at a
 step that is safe for any rows, and costs nothing.
@@ -57,6 +59,7 @@ from confide.problem.questions import EXTREME, Moments, Question, Spread, Standa
 from confide.problem.standardised import HALF, tamed
 
 PRICE = {"moments": 0.1, "spread": 0.05, "gradient": 0.0}  # of μ², for what round 1 buys
+SURE = math.sqrt(2.0)  # times s²/√p: one deviation of what noise alone adds to var r
 LOUD = 1.0  # g beyond which nothing is worth its price
 MOMENTUM, TAIL = 0.8, 0.4
 GROWTH, CALM = 1.15, 0.8  # of the step, from round to round and below what the bends seen so far allow
@@ -70,6 +73,8 @@ class Taste(NamedTuple):
     curvature: float  # largest, of the loss in the margin
     wander: float  # ω: of a coefficient, by noise
     quiet: float = 0.4  # g up to which moments are worth their price
+    length: float = 1.0  # ρ: mean of ‖u‖², where moments say it
+    haste: float = 1.0  # λ: of the intercept's step beside the coefficients', there
 
 
 def taste(loss: Loss) -> Taste:
@@ -80,7 +85,7 @@ def taste(loss: Loss) -> Taste:
     """
     match loss:
         case Logistic():
-            return Taste(0.5, 0.25, 1.0)
+            return Taste(0.5, 0.25, 1.0, length=1.5, haste=2.25)
         case Multinomial():
             return Taste(0.7 * math.sqrt(1 - 1 / loss.classes), 0.5, 1.0)
         case SmoothedHinge():
@@ -220,9 +225,10 @@ class JointDescent(SummedMethod):
         if self.buys(public) == "spread":
             return state._replace(goal=self.pace(spread_factor(total, public), 1.0, public))  # line 6
         noise = float(self.sum_scale(1, public)[0, 0]) / mass(public) if self.private(public) else 0.0
-        centre, stretch, variance = standards(total, noise, norm_of(public), public.intercept)
+        rho = taste(public.loss).length
+        centre, stretch, variance = standards(total, noise, norm_of(public), public.intercept, rho)
         largest = np.max(variance * stretch**2, axis=-1, keepdims=True)
-        return state._replace(centre=centre, stretch=stretch, goal=self.pace(1.0, largest, public))
+        return state._replace(centre=centre, stretch=stretch, goal=self.pace(rho**-0.5, largest, public))
 
     def goes_on(self, t: int, state: Journey, public: Public) -> Journey:
         """From where it is, at rest: the gradient of fewer rows is another function, and says nothing of the bend of
@@ -235,19 +241,31 @@ class JointDescent(SummedMethod):
         most = np.minimum(state.goal, GROWTH * state.step)
         step = np.minimum(most, CALM * BRISK / np.maximum(bend, 1e-300))  # line 10
         eta = (1 - MOMENTUM) * step
-        v = state.model - eta * gradient + MOMENTUM * moved
+        v = state.model - eta * self.speeds(state, public) * gradient + MOMENTUM * moved
         model = self.shrunk(v, eta, state, public)  # line 11
         tail = tail_mean(state.tail, model, t, self.descents(public), 1 - TAIL)
         return state._replace(model=model, before=state.model, tail=tail, gradient=gradient, bend=bend, step=step)
 
+    def speeds(self, state: Journey, public: Public) -> Array:
+        """λ for the intercept and 1 for coefficients, (S, A, W); less where the step's cap would not hold for it."""
+        likes, outputs = taste(public.loss), public.loss.outputs
+        out = np.ones((*state.goal.shape[:2], outputs, public.width // outputs))
+        if public.intercept and self.buys(public) == "moments":
+            most = BRISK / (state.goal * likes.curvature * HALF**2)  # (S, A, 1)
+            out[..., -1] = np.clip(most, 1.0, likes.haste)
+        return out.reshape(*state.goal.shape[:2], -1)
+
     def bend(self, t: int, state: Journey, gradient: Array, moved: Array, public: Public) -> Array:
         """Curvature of the loss along the last move, from the sums: (S, A, 1); less what their noise adds to it.
 
-        The last gradient's noise, of variance s² a number, is in the move -.2α times, and -1 times in the change.
+        The last gradient's noise, of variance s² a number, is in the move -.2αλ times, and -1 times in the change. A
+        move is measured in coordinates in which all steps are alike: there the bend bounds α.
         """
+        speeds = self.speeds(state, public)
+        added = (1 - MOMENTUM) * state.step * np.sum(speeds, axis=-1, keepdims=True)
         along = np.sum((gradient - state.gradient) * moved, axis=-1, keepdims=True)
-        along = along - (1 - MOMENTUM) * state.step * moved.shape[-1] * self.gradient_noise(t - 1, public) ** 2
-        size = np.sum(moved * moved, axis=-1, keepdims=True)
+        along = along - added * self.gradient_noise(t - 1, public) ** 2
+        size = np.sum(moved * moved / speeds, axis=-1, keepdims=True)
         return np.divide(along, size, out=np.zeros_like(size), where=size > 0)
 
     def shrunk(self, v: Array, eta: Array, state: Journey, public: Public) -> Array:
@@ -305,20 +323,20 @@ def norm_of(public: Public) -> float:
     return math.inf if public.row_norm is None else public.row_norm
 
 
-def standards(total: Array, s: float, norm: float, intercept: bool) -> tuple[Array, Array, Array]:
-    """m, a and v from the noised means of (½C·x, x∘x); s: the noise's deviation, C: the row norm."""
+def standards(total: Array, s: float, norm: float, intercept: bool, length: float = 1.0) -> tuple[Array, Array, Array]:
+    """m, a and v from the noised means of (½C·x, x∘x); s: the noise's deviation, C: the row norm, length: ρ."""
     half, q = np.split(total / norm**2, 2, axis=-1)
     m, s, p = 2.0 * half, s / norm**2, q.shape[-1]
     size = np.maximum(np.sum(m * m, axis=-1, keepdims=True), 1e-300)
     m = m * np.maximum(1.0 - 4.0 * p * s * s / size, 0.0) if intercept else np.zeros_like(m)  # line 3
     r = q - m * m
     middle = np.mean(r, axis=-1, keepdims=True)
-    signal = np.maximum(np.var(r, axis=-1, keepdims=True) - s * s, 0.0)
+    signal = np.maximum(np.var(r, axis=-1, keepdims=True) - (1 + SURE / math.sqrt(p)) * s * s, 0.0)
     B = signal / np.maximum(signal + s * s, 1e-300)  # line 4
     least = min(max(0.05, s * math.sqrt(p)), 1.0)  # no scale is taken from what may be noise
     v = np.maximum(np.clip(middle, least / p, 1.0 / p) + B * (r - middle), 0.0)
     a = 1.0 / np.sqrt(np.maximum(v + 0.15 * B * s, 1e-12))  # line 5
-    a = a / np.sqrt(np.maximum(np.sum(v * a * a, axis=-1, keepdims=True), 1e-12))
+    a = a * np.sqrt(length / np.maximum(np.sum(v * a * a, axis=-1, keepdims=True), 1e-12))
     return m, a, v
 
 
