@@ -30,6 +30,7 @@ from confide.node import purse as purses
 from confide.node import status as statuses
 from confide.node.journal import Journal
 from confide.node.purse import Purse
+from confide.node.remembered import FILE
 from confide.node.rows import read
 from confide.privacy.chain import Damaged
 from confide.privacy.ledger import BudgetExceeded
@@ -116,6 +117,25 @@ def test_a_full_disk_names_the_journal_and_leaves_it_whole(village, monkeypatch)
     assert error.value.filename == str(member.journal.path) and member.journal.path.read_bytes() == before
     assert codes.code_of(error.value) == codes.Code.SYSTEM
     close(member)
+
+
+@pytest.mark.parametrize("write", [full, lambda file, data, offset: len(data) // 2], ids=["nothing", "half"])
+def test_a_full_disk_names_the_memory_and_no_noise_is_drawn(village, monkeypatch, write):
+    """Paid, and not remembered: the round ends there, and is paid for again when there is room."""
+    member = trainer(village, spare=1)
+    member.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", write)
+        with pytest.raises(OSError, match="No space left") as error:
+            member.begin()
+    assert error.value.filename == str(village.run_folder("ash") / FILE) and member.sent == 0
+    assert codes.code_of(error.value) == codes.Code.SYSTEM
+    close(member)
+    again = trainer(village, spare=1)
+    again.open()
+    again.begin()
+    assert again.sent == 1 and again.attempts == [2] and "paid for again" in again.notice
+    close(again)
 
 
 def test_the_status_heals_after_a_failed_write(village, monkeypatch, caplog):

@@ -13,6 +13,7 @@ failure perhaps an older one. An older memory sees less, and never refuses a sou
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import zlib
@@ -73,7 +74,14 @@ class Remembered:
             self._serial, self.memory = self._serial + 1, memory
             body = _SLOT.pack(self._serial, *memory.head, *memory.others, memory.released, memory.round, memory.attempt,
                               memory.run.encode(), memory.population.encode())  # fmt: skip
-            os.pwrite(self._file, body + zlib.crc32(body).to_bytes(4, "little"), self._serial % 2 * _SIZE)
+            self._write(body + zlib.crc32(body).to_bytes(4, "little"), self._serial % 2 * _SIZE)
+
+    def _write(self, slot: bytes, place: int) -> None:
+        try:
+            if os.pwrite(self._file, slot, place) < len(slot):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def close(self) -> None:
         if self._file >= 0:
