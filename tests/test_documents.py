@@ -3,13 +3,13 @@
 import csv
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ports import free_ports
 
 import confide
 
@@ -83,15 +83,13 @@ def test_the_consortium_learns_by_the_commands_of_its_tutorial(tmp_path, monkeyp
     exec(compile(blocks("docs/tutorials/consortium.md")[0], "consortium", "exec"), {})
     text = re.sub(r"\\\n\s*", "", (ROOT / "docs/tutorials/consortium.md").read_text())  # commands over several lines
     commands = re.findall(r"^\$ (.*)$", "\n".join(re.findall(r"```console\n(.*?)```", text, re.S)), re.M)
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    for k, one in enumerate(sockets, start=1):
-        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{one.getsockname()[1]}") for c in commands]
-        one.close()
+    for k, port in enumerate(free_ports(3), start=1):
+        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{port}") for c in commands]
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CONFIDE_THREADS": "1"}
     here["CONFIDE_LEDGER"] = str(tmp_path / "never.sqlite")  # the commands name their ledgers
 
     def shell(script):
-        return subprocess.run(["bash", "-c", script], capture_output=True, encoding="utf-8", env=here, timeout=600)
+        return subprocess.run(["bash", "-c", script], capture_output=True, encoding="utf-8", env=here, timeout=900)
 
     last = max(k for k, c in enumerate(commands) if "node run" in c)
     done = shell("\n".join(["set -e", *commands[: last + 1], "wait", *commands[last + 1 :]]))
@@ -124,14 +122,12 @@ def test_a_relay_runs_by_the_commands_of_the_page_on_operations(tmp_path, monkey
     for name in ("east", "west"):
         X = rng.normal(size=(300, 3))
         np.savez(f"{name}.npz", X=X, y=np.where(X @ [2.0, -1.0, 1.0] > 0, 1.0, -1.0))
-    ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    for port, one in zip(("7443", "9000", "9001"), ports, strict=True):
-        commands = [re.sub(rf"\b{port}\b", str(one.getsockname()[1]), c) for c in commands]
-        one.close()
+    for port, free in zip(("7443", "9000", "9001"), free_ports(3), strict=True):
+        commands = [re.sub(rf"\b{port}\b", str(free), c) for c in commands]
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CONFIDE_THREADS": "1"}
     here["CONFIDE_LEDGER"] = str(tmp_path / "never.sqlite")
     done = subprocess.run(["bash", "-c", "\n".join(["set -e", *commands])], capture_output=True, encoding="utf-8",
-                          env=here, timeout=600)  # fmt: skip
+                          env=here, timeout=900)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "finished, round 20 of 20" in done.stdout and "through the relay" in done.stdout
 

@@ -3,12 +3,12 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ports import free_ports
 
 ROOT = Path(__file__).parent.parent
 PACKAGING = ROOT / "packaging"
@@ -83,10 +83,8 @@ def test_the_demo_runs_as_its_containers_would(tmp_path):
     services = yaml.safe_load((PACKAGING / "compose.yaml").read_text())["services"]
     assert set(services) == {"setup", "relay", *NODES}
     assert all(one["read_only"] and one["cap_drop"] == ["ALL"] for one in services.values())
-    doors = {name: socket.create_server(("127.0.0.1", 0)) for name in (*services, *(f"{n} metrics" for n in NODES))}
-    ports = {name: door.getsockname()[1] for name, door in doors.items()}
-    for door in doors.values():
-        door.close()
+    listening = (*services, *(f"{n} metrics" for n in NODES))
+    ports = dict(zip(listening, free_ports(len(listening)), strict=True))
     bin = tmp_path / "bin"
     bin.mkdir()
     (bin / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -129,14 +127,14 @@ def test_the_demo_runs_as_its_containers_would(tmp_path):
                                       stderr=subprocess.PIPE, text=True, cwd=tmp_path / "homes" / name,
                                       executable=bin / "confide")  # fmt: skip
     try:
-        said = {name: jobs[name].communicate(timeout=240) for name in NODES}
+        said = {name: jobs[name].communicate(timeout=900) for name in NODES}
         assert {name: jobs[name].returncode for name in NODES} == dict.fromkeys(NODES, 0), said
         assert all("finished, round 50 of 50" in out for out, _ in said.values())
         for name in NODES:
             kept = {path.name for path in (tmp_path / "homes" / name).iterdir()}
             assert {"key.pem", "ledger.sqlite", "runs"} <= kept
         jobs["relay"].terminate()
-        out, _ = jobs["relay"].communicate(timeout=30)
+        out, _ = jobs["relay"].communicate(timeout=120)
         assert jobs["relay"].returncode == 0 and " calls, " in out
     finally:
         for job in jobs.values():

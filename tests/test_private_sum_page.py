@@ -5,13 +5,13 @@ import math
 import os
 import re
 import runpy
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ports import free_ports
 
 from confide.privacy import Gaussian, epsilon, mu_for
 
@@ -56,15 +56,13 @@ def test_three_hospitals_learn_by_its_commands(tmp_path, monkeypatch):
     text = re.sub(r"\\\n\s*", "", PAGE.read_text())  # commands over several lines
     exec(compile(re.search(r"```python\n(import numpy.*?)```", text, re.S).group(1), str(PAGE), "exec"), {})
     commands = re.findall(r"^\$ (.*)$", "\n".join(re.findall(r"```console\n(.*?)```", text, re.S)), re.M)
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    for k, one in enumerate(sockets, start=1):
-        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{one.getsockname()[1]}") for c in commands]
-        one.close()
+    for k, port in enumerate(free_ports(3), start=1):
+        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{port}") for c in commands]
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CONFIDE_THREADS": "1"}
     last = max(k for k, c in enumerate(commands) if "node run" in c)
     script = "\n".join(["set -e", *commands[: last + 1], "wait", *commands[last + 1 :]])
     script += "\nfor n in north south; do confide node model --home $n --output $n.json; done"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, encoding="utf-8", env=here, timeout=300)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, encoding="utf-8", env=here, timeout=900)
     assert done.returncode == 0, done.stderr
     told = re.search(r"^(ε = .* if at most 1 of 3 collude, ε = .* against all others together)$", text, re.M).group(1)
     assert told in done.stdout and "outsiders and any 1 of 3 parties together" in " ".join(done.stdout.split())

@@ -4,13 +4,13 @@ import csv
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ports import free_ports
 
 ROOT = Path(__file__).parent.parent
 needs_checkout = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="documents are in the checkout only")
@@ -36,10 +36,8 @@ def test_a_consortium_of_five_ends_with_a_model_it_can_defend(tmp_path, monkeypa
     (block,), commands = story("first-hour.md")
     exec(compile(block, "first-hour", "exec"), {})
     assert len(commands) == 21 and (ROOT / "docs/first-hour.md").read_text().count("Twenty-one commands") == 1
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(5)]
-    for k, one in enumerate(sockets, start=1):
-        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{one.getsockname()[1]}") for c in commands]
-        one.close()
+    for k, port in enumerate(free_ports(5), start=1):
+        commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{port}") for c in commands]
     last = max(k for k, c in enumerate(commands) if "node run" in c)
     done = shell("\n".join(["set -e", *commands[: last + 1], "wait", *commands[last + 1 :]]))
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ports import free_port
 from waiting import until
 
 from confide.network import door, wire
@@ -23,12 +24,7 @@ RUN, WIDTH = bytes(range(32)), 3
 
 @pytest.fixture
 def people(tmp_path):
-    def free():
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            return one.getsockname()[1]
-
-    return [Identity.create(tmp_path / name, name, f"127.0.0.1:{free()}") for name in ("ash", "birch")]
+    return [Identity.create(tmp_path / name, name, f"127.0.0.1:{free_port()}") for name in ("ash", "birch")]
 
 
 def served(people, body):

@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime
-import socket
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from ports import free_port
 from waiting import unanswered, until
 
 from confide.errors import ConfideError
@@ -22,16 +22,10 @@ from confide.network.peer import Link, Server
 RUN, ROUNDS, WIDTH = bytes(range(32)), 20, 3
 
 
-def port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 @pytest.fixture
 def people(tmp_path):
     names = ("ash", "birch", "cedar")
-    return {name: Identity.create(tmp_path / name, name, f"127.0.0.1:{port()}") for name in names}
+    return {name: Identity.create(tmp_path / name, name, f"127.0.0.1:{free_port()}") for name in names}
 
 
 def frames(identity, rounds=ROUNDS):

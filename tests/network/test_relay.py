@@ -1,12 +1,12 @@
 """Members that reach each other through a relay, which learns nothing and can change nothing unnoticed."""
 
 import asyncio
-import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from ports import free_port
 from waiting import unanswered, until
 
 from confide.errors import ConfideError
@@ -21,12 +21,6 @@ RUN, WIDTH = bytes(range(32)), 5
 GONE = "cannot be reached (the relay cannot be reached)"
 HUNG_UP = ("hung up", "does not accept this node's certificate")  # as this Python says why, or does not
 NUMBERS = np.array([1.25, -3.5, 1e10, 2.0**-20, 7.0]).tobytes()
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from waiting import wait_for
 from confide.node.codes import Code
 
 KINDS = {  # how many of each; some strike two members at once
-    "kill": 36, "die paid": 4, "die noised": 4, "term": 6, "stop": 22, "full disk": 7, "full journal": 5, "hole": 4,
+    "kill": 30, "die paid": 4, "die noised": 4, "term": 6, "stop": 18, "full disk": 7, "full journal": 5, "hole": 4,
     "hole and reset": 10, "relay": 12,
 }  # fmt: skip
 STRIDE = (1, 6)  # rounds from one fault to the next

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import socket
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import nursery
+from ports import free_ports
 from waiting import wait_for
 
 import confide
@@ -22,17 +22,6 @@ from confide.node.journal import Journal
 NAMES = ("ash", "birch", "cedar", "doum", "elm")
 SIZES = (12, 40, 25, 60, 33)
 FEATURES = 4
-
-
-def free_ports(count):
-    """Ports nobody listens on; all held at once, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def rows():
