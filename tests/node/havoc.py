@@ -127,7 +127,8 @@ class Havoc:
 
     def _term(self, victims, seconds):
         self.village.kill(*victims, how=signal.SIGTERM)
-        assert [self.village.jobs[name].exitcode for name in victims] == [128 + signal.SIGTERM] * len(victims)
+        codes = {name: self.village.jobs[name].exitcode for name in victims}
+        assert codes == dict.fromkeys(victims, 128 + signal.SIGTERM), (codes, self.village.log(victims[0])[-2000:])
         self.village.start(*victims)
 
     def _stop(self, victims, seconds):
