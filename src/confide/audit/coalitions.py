@@ -10,8 +10,6 @@ tested at its share of the error level.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,8 @@ from scipy.special import ndtr
 from confide._version import __version__
 from confide.audit import bounds
 from confide.audit.engine import Case, attack
-from confide.audit.result import INK, POOLED, WARNING, AuditResult, wrap, written
-from confide.errors import ConfideError, MissingExtra
+from confide.audit.result import INK, POOLED, WARNING, AuditResult, new_figure, wrap, write_json, write_picture
+from confide.errors import ConfideError
 from confide.files.plain import without_infinity
 
 
@@ -115,15 +113,11 @@ class CoalitionAudit:
 
     def save(self, path: str | Path) -> Path:
         """Write JSON, whole or not at all."""
-        return written(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False).encode())
+        return write_json(path, self.to_json())
 
     def draw(self, path: str | Path) -> Path:
         """Draw what is claimed against each coalition, and what was proved."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtra("the picture needs matplotlib: pip install 'confide[plot]'") from None
-        figure = Figure(figsize=(7, 4.6), layout="constrained")
+        figure = new_figure(7, 4.6)
         ax = figure.subplots()
         gaussian = all(one.mu is not None for one in self.results.values())
         names = list(self.results)
@@ -137,9 +131,7 @@ class CoalitionAudit:
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False, loc="upper left")
         figure.suptitle(self.verdict, color=WARNING if self.refuted else INK, fontsize=10)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, dpi=160, format="png")
-        return written(Path(path), buffer.getvalue())
+        return write_picture(path, figure)
 
 
 def perfect(result: AuditResult) -> float:

@@ -176,22 +176,16 @@ class AuditResult:
 
     def save(self, path: str | Path) -> Path:
         """Write JSON, whole or not at all."""
-        return written(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False).encode())
+        return write_json(path, self.to_json())
 
     def draw(self, path: str | Path) -> Path:
         """Draw the scores in both worlds, and the errors of every threshold beside those the claim allows."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingExtra("the picture needs matplotlib: pip install 'confide[plot]'") from None
-        figure = Figure(figsize=(11, 5), layout="constrained")
+        figure = new_figure(11, 5)
         left, right = figure.subplots(1, 2, width_ratios=(1.6, 1))
         self._histograms(left)
         self._errors(right)
         figure.suptitle(f"{self.algorithm}, {self.loss}\n{self.verdict}", color=WARNING if self.refuted else INK)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, dpi=160, format="png")
-        return written(Path(path), buffer.getvalue())
+        return write_picture(path, figure)
 
     def _histograms(self, ax: Any) -> None:
         both = np.concatenate(self.scores)
@@ -234,6 +228,25 @@ def wrap(text: str, mark: str) -> str:
     return fill(text, 80, initial_indent=mark, subsequent_indent=" " * len(mark) + ("" if "-" in mark else "  "))
 
 
-def written(path: Path, content: bytes) -> Path:
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure, in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("the picture needs matplotlib: pip install 'confide[plot]'") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def write_picture(path: str | Path, figure: Any) -> Path:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=160, format="png")
+    return _written(Path(path), buffer.getvalue())
+
+
+def write_json(path: str | Path, document: dict[str, Any]) -> Path:
+    return _written(Path(path), json.dumps(document, ensure_ascii=False, allow_nan=False).encode())
+
+
+def _written(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     return write_whole(path, content)
