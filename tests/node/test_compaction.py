@@ -197,14 +197,14 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(members, monke
         ours.join("ash", federation)
         again = ours.members["ash"]
         assert (again.t, again.sent) == (25, sent) and np.array_equal(again.estimate, estimate)
-        assert not (folder / "journal.part").exists()
+        assert not list(folder.glob("*.part"))
         ours.leave("ash")
         ends.append(done[-1] if done else "")
         if finished:
             break
     else:
         raise AssertionError("never finished")
-    assert ends.count("replace") >= 1 and ends.count("fsync") >= 3  # it did crash between those
+    assert ends.count("replace") >= 1 and ends.count("fsync") >= 2  # between those: file, then folder
     ours.join("ash", federation)
     ours.run()
     assert {one.t for one in ours.members.values()} == {40}
@@ -219,9 +219,10 @@ def test_a_torn_or_damaged_copy_is_never_read(members, eager):
     assert one.journal.state
     ours.leave("ash")
     data = (folder / "journal").read_bytes()
-    (folder / "journal.part").write_bytes(data[: len(data) // 2])
+    left = folder / ".journal.0123abcd.part"
+    left.write_bytes(data[: len(data) // 2])
     Journal(folder, federation.digest).close()
-    assert (folder / "journal").read_bytes() == data and not (folder / "journal.part").exists()
+    assert (folder / "journal").read_bytes() == data and not left.exists()
     for at in range(70, len(data), 97):
         bad = bytearray(data)
         bad[at] ^= 1 << at % 8
@@ -240,7 +241,7 @@ def test_without_room_on_the_disk_the_run_goes_on(members, eager, monkeypatch, c
     real = os.fsync
 
     def full(file):
-        if os.readlink(f"/proc/self/fd/{file}").endswith("journal.part"):
+        if os.readlink(f"/proc/self/fd/{file}").endswith(".part"):
             raise OSError(28, "No space left on device")
         real(file)
 

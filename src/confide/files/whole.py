@@ -21,6 +21,28 @@ def write_whole(path: str | Path, data: bytes | Iterable[bytes], mode: int = 0o6
     durable   there after a power loss, too; without, that may leave the file that was there before
     """
     path = Path(path)
+    part = write_beside(path, data, mode, durable=durable)
+    try:
+        if new:
+            os.link(part, path)
+        else:
+            part.replace(path)
+        if durable:
+            sync_folder(path.absolute().parent)
+        return path
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_beside(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666, *, durable: bool = True) -> Path:
+    """Write what shall become `path` under a name that nobody reads, and return that.
+
+    Nothing is left of a failure; after a crash it is still there: `.<name>.<digits>.part`.
+    """
     folder = path.absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path}: {folder} is not a folder")
@@ -33,19 +55,12 @@ def write_whole(path: str | Path, data: bytes | Iterable[bytes], mode: int = 0o6
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        if new:
-            os.link(part, path)
-        else:
-            part.replace(path)
-        if durable:
-            sync_folder(folder)
-        return path
-    except FileExistsError:
-        raise
-    except OSError as error:  # a write that fails, as on a full disk, names no file
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
+        return part
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, FileExistsError):  # a full disk names no file
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -36,7 +36,7 @@ from itertools import chain
 from pathlib import Path
 
 from confide.errors import ConfideError
-from confide.files import OWNER_ONLY, sync_folder, write_whole
+from confide.files import OWNER_ONLY, sync_folder, write_beside, write_whole
 from confide.network import wire
 from confide.privacy.chain import Damaged
 
@@ -70,7 +70,7 @@ class Journal:
             if write:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._lock = _locked(folder / "lock")
-                for part in (*folder.glob("journal.part"), *folder.glob(".journal*.part")):  # of a crash
+                for part in folder.glob(".journal.*.part"):  # of a crash
                     part.unlink(missing_ok=True)
                 if not self.path.exists():
                     _create(self.path, run, os.urandom(NONCE))
@@ -212,14 +212,13 @@ class Journal:
                     horizon, shortened = max(horizon, wire.place(new)[0]), end
 
         try:
-            _write(_part(self.path), self.run, self.nonce, pieces())
-            fresh = os.open(_part(self.path), os.O_RDWR | os.O_APPEND)
+            part = write_beside(self.path, chain(_header(self.run, self.nonce), pieces()), OWNER_ONLY)
+            fresh = os.open(part, os.O_RDWR | os.O_APPEND)
         except OSError as error:
-            _part(self.path).unlink(missing_ok=True)
             LOG.warning("%s: %s: stays as long as it is", self.path, error.strerror)
             return False
         with self._swap:
-            _part(self.path).replace(self.path)
+            part.replace(self.path)
             old, self._file, self._at, self._end = self._file, fresh, at, end
             os.close(old)
         self.state, self.horizon, self.shortened = state, horizon, shortened
@@ -334,17 +333,12 @@ def _locked(path: Path) -> int:
     return lock
 
 
-def _part(path: Path) -> Path:
-    return path.with_name("journal.part")
-
-
 def _create(path: Path, run: bytes, nonce: bytes, pieces: Iterable[bytes] = ()) -> None:
     """A journal, empty or of these pieces, there whole or not at all, even after a power failure."""
-    _write(path, run, nonce, pieces)
+    write_whole(path, chain(_header(run, nonce), pieces), OWNER_ONLY)
     sync_folder(path.parent.parent)  # which the run's folder is new in
 
 
-def _write(path: Path, run: bytes, nonce: bytes, pieces: Iterable[bytes]) -> None:
-    """On disk when it returns, under a name that nobody reads."""
+def _header(run: bytes, nonce: bytes) -> tuple[bytes, bytes]:
     head = _HEADER.pack(MAGIC, VERSION, run, nonce, 0)[:-4]
-    write_whole(path, chain([head, zlib.crc32(head).to_bytes(4, "little")], pieces), OWNER_ONLY)
+    return head, zlib.crc32(head).to_bytes(4, "little")
