@@ -147,6 +147,7 @@ def test_every_threat_names_tests_that_are_there():
             first, _, test = one.rpartition("::") if "::" in one else ("", "", one)
             if one.endswith(".py"):
                 assert one in found, row
+                file = one
                 continue
             file = first or file
             pattern = ".*".join(re.escape(part) for part in test.split("…"))

@@ -1,5 +1,7 @@
 """Methods that other packages offer by an entry point are found by name, and held to the same labels."""
 
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
@@ -35,7 +37,8 @@ def package(tmp_path, monkeypatch):
              "Number = math:pi")  # fmt: skip
     (info / "entry_points.txt").write_text("[confide.algorithms]\n" + "\n".join(lines) + "\n")
     monkeypatch.syspath_prepend(tmp_path)
-    return info
+    yield info
+    sys.modules.pop("theirs", None)  # other tests have another package of that name
 
 
 def test_a_method_of_another_package_is_found_by_its_name(package):

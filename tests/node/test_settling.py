@@ -25,8 +25,9 @@ def ledger_of(village):
     return village.folder / "ash" / "ledger.sqlite"
 
 
-def run_to(village, sent, keep=None, spare=0):
-    """A party that has sent so many rounds and is closed; `keep` copies the ledger after that round."""
+def run_to(village, sent, keep=None, spare=0, heard=False):
+    """A party that has sent so many rounds, and maybe heard the last, and is closed; `keep` copies the ledger after
+    that round."""
     member = trainer(village, spare=spare)
     member.open()
     member.begin()
@@ -36,6 +37,8 @@ def run_to(village, sent, keep=None, spare=0):
         member.step(neighbours(village, member, t))
     if sent == keep:
         copy_ledger(village, "kept")
+    if heard:
+        member.step(neighbours(village, member, sent))
     close(member)
     return member
 

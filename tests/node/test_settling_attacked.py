@@ -65,7 +65,7 @@ def test_a_run_resumed_under_another_population_still_costs_the_first(village):
 
 @pytest.mark.parametrize("kept", [2, None])
 def test_a_finished_run_charges_what_an_older_ledger_lacks(village, kept):
-    run_to(village, 4, keep=kept)
+    run_to(village, 4, keep=kept, heard=True)
     status = daemon.Status("ash", "village", "", "CDPADMM", "", 4, state="finished", round=4)
     (village.run_folder("ash") / daemon.STATUS).write_text(json.dumps(asdict(status)))
     restore(village, "kept" if kept else None)

@@ -9,11 +9,19 @@ import os
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from confide.privacy import Gaussian
 from confide.privacy.ledger import BudgetExceeded, Ledger
 
 EVENT = Gaussian(1.0, 1000.0)
+
+
+def warm() -> None:
+    """Load all that a charge needs, once, before anything is forked: a worker that loads libraries is killed idle."""
+    with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        ledger.open_population("p", 1.0, 1e-6)
+        ledger.charge("p", "warm", 1, [EVENT])
 
 
 def charge(path: str, run: str, side: str) -> None:
@@ -43,6 +51,7 @@ def opening(path: str, when: str) -> None:
 
 
 if __name__ == "__main__":
+    warm()
     jobs = {"charge": charge, "race": race, "open": opening}
     for line in sys.stdin:
         name, *args = line.split()
