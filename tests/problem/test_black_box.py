@@ -104,3 +104,49 @@ def test_labels_and_refusals():
     for wrong in ({"function": 3}, {"coefficients": 0}, {"bound": np.inf}):
         with pytest.raises(ConfideError, match=next(iter(wrong))):
             BlackBox(**{"function": half_square, "coefficients": 2, **wrong})
+
+
+class Middle:
+    """A loss from elsewhere: values of margins, and not smooth."""
+
+    def value(self, z, y):
+        return abs(z - y)
+
+
+class Bent(confide.losses.Squared):
+    """One of ours with values of its own, of which no compiled kernel knows."""
+
+    def value(self, z, y):
+        return abs(z - y)
+
+
+@pytest.mark.parametrize(
+    "loss", [Middle(), Bent(), lambda beta, X, y: abs(X @ beta - y)], ids=["object", "subclass", "function"]
+)
+@pytest.mark.parametrize(
+    "method",
+    [DZOA(rounds=3, inner_steps=5, directions=2), PrivateZeroth(rounds=3, directions=4, clip=0.7, noise=0.1)],
+    ids=lambda m: m.name,
+)
+def test_anything_with_values_is_a_loss(loss, method):
+    graph = confide.Graph.path(3)
+    mine, known = (
+        confide.simulate(pose(one), graph, method, [0, 1], record=()) for one in (loss, confide.losses.Absolute())
+    )
+    assert np.allclose(mine.estimates, known.estimates, atol=1e-8)
+    assert mine.privacy.guarantee.label != "proven"
+
+
+def test_a_loss_that_kernels_would_not_heed_is_refused():
+    class Steep(confide.losses.Squared):
+        def slope(self, z, y):
+            return 2 * (z - y)
+
+    with pytest.raises(ConfideError, match="no `value`"):
+        pose(Steep())
+    with pytest.raises(ConfideError, match="not a class"):
+        pose(confide.losses.Squared)
+    with pytest.raises(ConfideError, match=r"value\(z, y\)"):
+        pose("squared")
+    with pytest.raises(ConfideError, match="values only"):
+        confide.simulate(pose(Middle()), confide.Graph.path(3), CDPADMM(rounds=2))

@@ -13,12 +13,41 @@ from numpy.typing import NDArray
 
 from confide.errors import ConfideError, WrongType
 from confide.files.library import sparse as sp
+from confide.problem import losses
 from confide.problem.block import Block
-from confide.problem.losses import BlackBox
+from confide.problem.losses import BlackBox, Loss
 from confide.problem.shards import Shards
 
 Array = NDArray[np.float64]
 VALUES_ONLY = "a BlackBox answers with values only: DZOA, PrivateZeroth, ORZO and ZOOADMM take it"
+
+
+def as_loss(given: Any, features: int) -> Loss:
+    """A loss of `confide.losses` as it is; of anything else that has values, the black box of them.
+
+    A function is (β, X, y) -> values, with a coefficient per feature. An object with `value(z, y)` is the loss of a
+    linear model's margins z = Xβ; so is one of our own with another `value`, since no compiled kernel would know of it.
+    """
+    value = getattr(given, "value", None)
+    if isinstance(given, Loss) and all(_ours(type(given), name) for name in ("value", "slope", "curvature")):
+        return given
+    if isinstance(given, Loss) and _ours(type(given), "value"):
+        raise WrongType(f"loss={type(given).__name__}: it has a slope or curvature of its own but no `value`: add one")
+    if isinstance(given, type):
+        raise WrongType(f"loss={given!r}: must be a loss, not a class: {given.__name__}()")
+    if callable(value):
+        return BlackBox(function=lambda beta, X, y: value(X @ beta, y), coefficients=features)
+    if callable(given):
+        return BlackBox(function=given, coefficients=features)
+    raise WrongType(
+        f"loss={given!r}: must be one of confide.losses, such as Logistic(), an object with value(z, y), or a function "
+        "of (beta, X, y)"
+    )
+
+
+def _ours(kind: type, name: str) -> bool:
+    """Whether a loss's method is one that confide.losses has written."""
+    return next(c for c in kind.__mro__ if name in vars(c)).__module__ == losses.__name__
 
 
 class BlackBoxBlock(Block):

@@ -8,6 +8,7 @@ The intercept, if any, is the last coefficient of each class and is not penalise
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from confide.errors import ConfideError, WrongType
 from confide.problem import linear
-from confide.problem.black_box import VALUES_ONLY, BlackBoxBlock
+from confide.problem.black_box import VALUES_ONLY, BlackBoxBlock, as_loss
 from confide.problem.block import Block, SolverError
 from confide.problem.losses import BlackBox, Logistic, Loss, Multinomial, NoisyLabels
 from confide.problem.penalties import Penalty, Zero
@@ -25,6 +26,12 @@ from confide.problem.shards import Shards
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+
+class HasValue(Protocol):
+    """A loss of which only values are known."""
+
+    def value(self, z: Any, y: Any) -> Any: ...
 
 
 class Network(Protocol):
@@ -165,22 +172,22 @@ class Problem:
     """What the parties minimise together.
 
     shards      rows of one party or several
-    loss        one of confide.losses; its kind of targets must be that of the rows
+    loss        one of confide.losses; its kind of targets must be that of the rows. Or anything with values: a
+                function (β, X, y) -> values, or an object with value(z, y), z = Xβ; for methods that ask for no more
     penalty     one of confide.penalties, on all coefficients but intercepts; None for no penalty
     weighting   "parties": each party counts the same, its rows 1/M_k; "rows": each row counts the same, 1/n
     intercept   whether each output has a constant, its last coefficient
     """
 
     def __init__(
-        self, shards: Shards, loss: Loss, penalty: Penalty | None = None,
+        self, shards: Shards, loss: Loss | HasValue | Callable[..., Any], penalty: Penalty | None = None,
         weighting: str = "parties", intercept: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(shards, Shards):
             raise WrongType(f"shards={type(shards).__name__}: must be confide.Shards, such as Shards.split(X, y, 5)")
         if weighting not in ("parties", "rows"):
             raise ConfideError(f"weighting={weighting!r}: must be 'parties' (each party 1/M_k) or 'rows' (pooled mean)")
-        if not isinstance(loss, Loss):
-            raise WrongType(f"loss={loss!r}: must be one of confide.losses, such as Logistic()")
+        loss = as_loss(loss, shards.features)
         if isinstance(loss, BlackBox) and {"weight", "share"} & set(shards.columns):
             raise ConfideError("a column of weights: a BlackBox weighs rows itself, give it none")
         check_labels(shards, loss)
