@@ -13,6 +13,7 @@ it needs to know is public, or bought in round 1 and then public.
     7  g ≥ 1: buy nothing; κ ← 1, a ← 1, m ← 0
     8  α ← κω/(s_g T), at most 1.9·(1.8/.2)/L; s_g: deviation of a gradient's noise if one round had all that is left
        of μ²; T rounds share it by what each will weigh in the model; λ: by loss after line 2, else 1
+       (logistic, after line 2: ω√(.05/g) where that is more, at most 1.5ω)
     9  for T rounds: g̃ ← Σ_k ∇_θ on (u, ½), u = a∘(x - m), slopes clipped, rows weighed by min(1, 1/‖u‖), + noise
    10    α_t ← min(α, 1.15 α_t-1, .8·1.9·(1.8/.2)/b), b: the largest curvature along a move so far, from g̃ and θ
    11    θ⁺ ← prox(θ - .2α_t λ∘g̃ + .8(θ - θ⁻), .2α_t), λ in the intercept's place, 1 in all others
@@ -28,10 +29,12 @@ g, μ        loudness         number    noise: deviation on a party's own answer
 ω, ρ, λ, L  Taste            number    by loss; and clip, of a row's gradient in units of (u, ½)
 
 Rows are in units of the row norm. After T rounds without curvature noise has moved every coefficient of θ by α·s_g·T =
-κω: noise and travel grow together, and line 8 says how far to go. Rows that are far from the centre weigh less, which
-bounds them; a slope is clipped at what it is where θ = 0. Line 11 without a penalty is w ← .8w + λ∘g̃, θ ← θ - .2αw.
-ρ, the mean of ‖u‖², says how many rows are shortened: beyond 1 most of them speak equally loud, above the same noise.
-The intercept answers to a feature of ½, and with λ = 1 it is late where classes are uneven and rows easy to part.
+κω: noise and travel grow together, and line 8 says how far to go: farther where noise is so low that what is not yet
+reached, along features that rise and fall together, is more than what noise adds. Rows that are far from the centre
+weigh less, which bounds them; a slope is clipped at what it is where θ = 0. Line 11 without a penalty is
+w ← .8w + λ∘g̃, θ ← θ - .2αw. ρ, the mean of ‖u‖², says how many rows are shortened: beyond 1 most of them speak equally
+loud, above the same noise. The intercept answers to a feature of ½, and with λ = 1 it is late where classes are uneven
+and rows easy to part.
 L = ℓ''·max(¼, max v a²) bounds the curvature along features, not along all of them together, which may be 1/max v a²
 times that where features rise and fall together: without line 10 such a descent never comes to rest. It starts at a
 step that is safe for any rows, and costs nothing.
@@ -62,6 +65,7 @@ PRICE = {"moments": 0.1, "spread": 0.05, "gradient": 0.0}  # of μ², for what r
 SURE = math.sqrt(2.0)  # times s²/√p: one deviation of what noise alone adds to var r
 LOUD = 1.0  # g beyond which nothing is worth its price
 MOMENTUM, TAIL = 0.8, 0.4
+CLEAR = 0.05  # g below which a longer way is worth its noise
 GROWTH, CALM = 1.15, 0.8  # of the step, from round to round and below what the bends seen so far allow
 BRISK = 1.9 * (1 + MOMENTUM) / (1 - MOMENTUM)  # largest α·L: below 2(1 + .8)/(1 - .8), where momentum diverges
 
@@ -75,6 +79,7 @@ class Taste(NamedTuple):
     quiet: float = 0.4  # g up to which moments are worth their price
     length: float = 1.0  # ρ: mean of ‖u‖², where moments say it
     haste: float = 1.0  # λ: of the intercept's step beside the coefficients', there
+    reach: float = 1.0  # times ω at the most, where g is below CLEAR
 
 
 def taste(loss: Loss) -> Taste:
@@ -85,7 +90,7 @@ def taste(loss: Loss) -> Taste:
     """
     match loss:
         case Logistic():
-            return Taste(0.5, 0.25, 1.0, length=1.5, haste=2.25)
+            return Taste(0.5, 0.25, 1.0, length=1.5, haste=2.25, reach=1.5)
         case Multinomial():
             return Taste(0.7 * math.sqrt(1 - 1 / loss.classes), 0.5, 1.0)
         case SmoothedHinge():
@@ -225,10 +230,11 @@ class JointDescent(SummedMethod):
         if self.buys(public) == "spread":
             return state._replace(goal=self.pace(spread_factor(total, public), 1.0, public))  # line 6
         noise = float(self.sum_scale(1, public)[0, 0]) / mass(public) if self.private(public) else 0.0
-        rho = taste(public.loss).length
+        rho, g = taste(public.loss).length, noise / norm_of(public) ** 2 * math.sqrt(public.features)
+        farther = min(max(math.sqrt(CLEAR / max(g, 1e-300)), 1.0), taste(public.loss).reach)
         centre, stretch, variance = standards(total, noise, norm_of(public), public.intercept, rho)
         largest = np.max(variance * stretch**2, axis=-1, keepdims=True)
-        return state._replace(centre=centre, stretch=stretch, goal=self.pace(rho**-0.5, largest, public))
+        return state._replace(centre=centre, stretch=stretch, goal=self.pace(farther * rho**-0.5, largest, public))
 
     def goes_on(self, t: int, state: Journey, public: Public) -> Journey:
         """From where it is, at rest: the gradient of fewer rows is another function, and says nothing of the bend of
