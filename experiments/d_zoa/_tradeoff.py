@@ -6,6 +6,7 @@ one curve seen twice.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ EVERY, TAIL = 20, 2  # rounds recorded, and how many of the last recorded ones a
 LOST = (
     "at ε=.15 and δ=10⁻⁶ (22) asks for J = 1 at most agents, and the inner loop then diverges in some data sets; at "
     "ε=.95 D-ZOA is where exact ADMM at ρ = 4 is after 200 rounds, while the baselines' steps are tuned"
+)
+
+
+SETTLED = (
+    "there D-ZOA is where exact ADMM at ρ = 4 is after 200 rounds: more directions change the error by less than two "
+    "standard errors"
 )
 
 
@@ -70,17 +77,40 @@ def findings(results: Results) -> list[Finding]:
         f"; not at ε={e}, δ={d:g}: mean {mean['D-ZOA', e, d]:.2g}, median {np.median(error['D-ZOA', e, d]):.2g}, "
         f"best baseline {best[e, d]:.2g}" for e, d in lost
     )  # fmt: skip
-    rises = [m for m in methods if mean[m, 0.95, 1e-3] < mean[m, 0.15, 1e-3]
-             and mean[m, 0.95, 1e-6] < mean[m, 0.15, 1e-6]]  # fmt: skip
-    looser = [m for m in methods if mean[m, 0.95, 1e-2] < 1.05 * mean[m, 0.95, 1e-6]]
-    every = len(methods)
-    return [
+    out = [
         shape("(a) D-ZOA has the least error at every ε̄ and δ", "yes", said, not lost, why=LOST),
-        shape("(a) error falls as ε̄ rises, for every method", "yes", f"for {', '.join(rises)}", len(rises) == every,
-              why="see the table"),
-        shape("(b) error does not rise with δ at ε=.95, for every method", "yes", f"for {', '.join(looser)}",
-              len(looser) == every, why="at ε=.95 D-ZOA is where exact ADMM at ρ = 4 is after 200 rounds, whatever δ"),
-    ]  # fmt: skip
+    ]
+    for m in methods:
+        up = {f"from ε={a} to {b} at δ={d:g}": step(error[m, a, d], error[m, b, d])
+              for d in (1e-6, 1e-3) for a, b in pairwise(SWEEP)}  # fmt: skip
+        looser = {f"at ε={e}": step(error[m, e, 1e-6], error[m, e, 1e-2]) for e in (0.15, 0.95)}
+        out += [
+            shape(f"(a) {m}: the error falls with every larger ε, at both δ", "higher accuracy with larger ε",
+                  told(up), all(change < 0 for change, _ in up.values()), why=settled(m, up)),
+            shape(f"(b) {m}: the error is less at δ=10⁻² than at 10⁻⁶, at both ε", "higher accuracy with larger δ",
+                  told(looser), all(change < 0 for change, _ in looser.values()), why=settled(m, looser)),
+        ]  # fmt: skip
+    return out
+
+
+def step(before: Any, after: Any) -> tuple[float, float]:
+    """The mean change from one setting to another over the same trials, and its standard error."""
+    change = after - before
+    return float(change.mean()), float(change.std(ddof=1) / np.sqrt(len(change)))
+
+
+def told(steps: dict[str, tuple[float, float]]) -> str:
+    up = {at: s for at, s in steps.items() if s[0] >= 0}
+    return f"in {len(steps) - len(up)} of {len(steps)} comparisons" + "".join(
+        f"; not {at}: {change:+.1g} (standard error {sd:.1g})" for at, (change, sd) in up.items()
+    )
+
+
+def settled(method: str, steps: dict[str, tuple[float, float]]) -> str:
+    """A cause if D-ZOA's error rises by no more than chance, and not from ε=.15, where it is larger."""
+    up = {at: s for at, s in steps.items() if s[0] >= 0}
+    chance = all("0.15" not in at and change <= 2 * sd for at, (change, sd) in up.items())
+    return SETTLED if method == "D-ZOA" and chance else ""
 
 
 def draw(results: Results) -> Figure:

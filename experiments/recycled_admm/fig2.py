@@ -24,6 +24,11 @@ data = ("adult",)
 RHOS = (0.0022, 0.022, 0.22, 2.2, 22.0, 220.0)
 PUBLISHED = 0.22  # Section VIII-B1: the error is smallest at ρ ≈ 0.22
 
+FLAT = (
+    "the curve is flat from 0.22 downwards: the errors there differ by less than the standard error of the test rows, "
+    "so that the split decides where the least is"
+)
+
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     return [{"rho": rho, "seed": seed} for seed in range(trials) for rho in RHOS]
@@ -45,9 +50,10 @@ def findings(results: Results) -> list[Finding]:
     rows = 5_222 * results.trials
     noise = float(np.sqrt(errors[least] * (1 - errors[least]) / rows))
     return [
-        shape("Fig. 2: no ρ beats 0.22 by more than the standard error", f"least at ρ ≈ {PUBLISHED}",
+        shape("Fig. 2: the test error is least at ρ ≈ 0.22", f"least at ρ ≈ {PUBLISHED}",
               f"{errors[PUBLISHED]:.4f} at 0.22; least {errors[least]:.4f} at {least:g} (standard error {noise:.4f})",
-              errors[PUBLISHED] - errors[least] <= noise),
+              least == PUBLISHED,
+              why=FLAT if errors[PUBLISHED] - errors[least] <= noise else ""),
         shape("Fig. 2: a much smaller ρ overfits", "error rises below 0.22",
               f"{errors[RHOS[0]]:.4f} at ρ={RHOS[0]:g}", errors[RHOS[0]] > errors[PUBLISHED] + noise,
               why="40,000 rows hardly overfit 104 coefficients in 50 iterations: below 0.22 the curve is flat"),

@@ -25,12 +25,15 @@ ALPHAS = (2.0, 1.0)
 
 
 def tasks(trials: int) -> list[dict[str, Any]]:
-    return [{"alpha": a, "growth": q, "seeds": b} for b in s.batches(trials) for a in ALPHAS for q in GROWTHS]
+    private = [{"alpha": a, "growth": q, "seeds": b} for b in s.batches(trials) for a in ALPHAS for q in GROWTHS]
+    return [*private, {"alpha": 0.0, "growth": 0.0, "seeds": [0, 1]}]  # ADMM without noise, the green curve
 
 
 def measure(alpha: float, growth: float, seeds: list[int]) -> dict[str, Any]:
+    if not alpha:
+        return s.trained(s.admm(), seeds)
     method = s.mr_admm(alpha, growth)
-    return {**s.trained(method, seeds), "bound": s.bound_by_round(method)[None], "best": np.array([s.optimum()])}
+    return {**s.trained(method, seeds), "bound": s.bound_by_round(method)[None]}
 
 
 def table(results: Results) -> list[dict[str, Any]]:
@@ -62,7 +65,7 @@ def draw(results: Results) -> Figure:
             d.band(ax, results.stack("loss", alpha=a, growth=q), color=colour, label=f"q={q:g}")
             axes[2].plot(np.arange(1, s.ROUNDS + 1), results.stack("bound", alpha=a, growth=q)[0], color=colour,
                          linestyle="-" if a == 1 else "--", linewidth=1.1)  # fmt: skip
-        ax.axhline(results[0][1]["best"][0][0], **d.OPTIMUM, label="optimum")
+        d.band(ax, results.one(alpha=0.0)["loss"], color=d.OPTIMUM["color"], label="ADMM, not private")
         ax.set(title=f"α={a:g}", xlabel="iteration t", ylabel="average loss L(t)")
         d.spans(axes[3], GROWTHS, [results.stack("error", alpha=a, growth=q) for q in GROWTHS],
                 color=d.CYCLE[ALPHAS.index(a)], label=f"α={a:g}")  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import confide
-from confide.papers.reproduce import Finding, Results, Trials, shape
+from confide.papers.reproduce import Finding, Results, Trials, own, shape
 from confide.papers.theory import recycled_admm as theory
 
 from . import _draw as d
@@ -37,16 +37,16 @@ def tasks(trials: int) -> list[dict[str, Any]]:
 
 
 def measure(part: str) -> dict[str, Any]:
-    own = s.problem()
+    problem = s.problem()
     if part == "rows":
-        norm = float(np.linalg.norm(own.solve()))
-        open_ = {"a": SMALL_A, "width": own.width, "loss_weight": s.C}
+        norm = float(np.linalg.norm(problem.solve()))
+        open_ = {"a": SMALL_A, "width": problem.width, "loss_weight": s.C}
         rates = [theory.least_noise_rate(0.0, gap, norm, FAILURE, **open_) for gap in GAPS]
-        return {"norm": norm, "least_rate": np.array(rates), "rows": int(own.shards.sizes[0]),
+        return {"norm": norm, "least_rate": np.array(rates), "rows": int(problem.shards.sizes[0]),
                 "plain": np.array([theory.rows_needed(0.0, gap, norm, FAILURE, w=W) for gap in GAPS]),
-                "ratio": private(0.1, norm, own.width, 1e9) / theory.rows_needed(0.0, 0.1, norm, FAILURE, w=W),
-                "loud": np.array([private(gap, norm, own.width, 2 * rates[0]) for gap in GAPS])}  # fmt: skip
-    top = np.array([np.linalg.eigvalsh(gram)[-1] for gram in own.block.gram])  # of XᵀX/B
+                "ratio": private(0.1, norm, problem.width, 1e9) / theory.rows_needed(0.0, 0.1, norm, FAILURE, w=W),
+                "loud": np.array([private(gap, norm, problem.width, 2 * rates[0]) for gap in GAPS])}  # fmt: skip
+    top = np.array([np.linalg.eigvalsh(gram)[-1] for gram in problem.block.gram])  # of XᵀX/B
     constants = {"public": s.C / 4 + s.RHO / s.AGENTS, "data": s.C * top / 4 + s.RHO / s.AGENTS}
     graph = s.network()
     need = {f"{name}, η={eta:g}": theory.least_damping(graph, eta, M) for name, M in constants.items() for eta in ETAS}
@@ -57,8 +57,7 @@ def measure(part: str) -> dict[str, Any]:
     except theory.NotSatisfiable as error:
         refused = str(error)
     return {"need": need, "smoothness": np.atleast_1d(constants["data"]), "bipartite": refused,
-            "margin": np.array([min(c.first, c.second) for c in at]),
-            "allowed": [theory.schedule_allowed(q) for q in (1.0, s.GROWTH)]}  # fmt: skip
+            "margin": np.array([min(c.first, c.second) for c in at])}  # fmt: skip
 
 
 def private(gap: float, norm: float, width: int, rate: float) -> float:
@@ -81,19 +80,17 @@ def findings(results: Results) -> list[Finding]:
     c, r = results.one(part="convergence"), results.one(part="rows")
     tenth = GAPS.index(0.1)
     return [
-        shape(f"Theorem IV.1 asks for a larger γ than the {s.GAMMA:g} that converges in Fig. 1",
-              "sufficient, not necessary", "least γ: " + ", ".join(f"{v:.0f} ({at})" for at, v in c["need"].items())
-              + f"; largest M_i {c['smoothness'].max():.0f} (data)", min(c["need"].values()) > s.GAMMA),
+        own(f"Theorem IV.1, sufficient only, asks for a larger γ than the {s.GAMMA:g} that converges in Fig. 1",
+            "least γ: " + ", ".join(f"{v:.0f} ({at})" for at, v in c["need"].items())
+            + f"; largest M_i {c['smoothness'].max():.0f} (data)", min(c["need"].values()) > s.GAMMA),
         shape("Theorem IV.1: a sufficiently large γ always satisfies it", "always",
               f"five agents with a triangle: yes; bipartite graph: {c['bipartite']}", not c["bipartite"],
               why="(ii) needs D + A ≻ 0, and D + A is singular on every bipartite graph"),
-        shape("Theorem IV.1: η_i(2k-1) = 1.04^k is bounded", "used in Fig. 5",
-              "grows without bound", c["allowed"][1], why="q^k violates the theorem's own condition η_i < ∞"),
-        shape(f"Theorem VI.1 asks for more than the {r['rows']} rows an agent has, τ=0.1", "sufficient; w is open",
-              f"{r['plain'][tenth]:.3g} with w=1, ‖f_ref‖={r['norm']:.1f}, δ={FAILURE:g}; {r['rows']} rows give "
-              f"τ={0.1 * np.sqrt(r['plain'][tenth] / r['rows']):.2f}", r["plain"][tenth] > r["rows"]),
-        shape("Theorem VI.2 can't be met at the α of the experiments by any number of rows, τ=0.1", "sufficient",
-              f"needs α above {r['least_rate'][tenth]:.0f}", r["least_rate"][tenth] > max(s.ALPHAS)),
+        own(f"Theorem VI.1, sufficient only, asks for more than the {r['rows']} rows an agent has, τ=0.1",
+            f"{r['plain'][tenth]:.3g} with w=1, ‖f_ref‖={r['norm']:.1f}, δ={FAILURE:g}; {r['rows']} rows give "
+            f"τ={0.1 * np.sqrt(r['plain'][tenth] / r['rows']):.2f}", r["plain"][tenth] > r["rows"]),
+        own("Theorem VI.2, sufficient only, can't be met at the α of the experiments by any number of rows, τ=0.1",
+            f"needs α above {r['least_rate'][tenth]:.0f}", r["least_rate"][tenth] > max(s.ALPHAS)),
         shape("Theorem VI.2: reduces to Theorem VI.1 for α → ∞", "the same number",
               f"{r['ratio']:.3f} times it", abs(r["ratio"] - 1) < 0.01,
               why="a factor of 2, which the open constant w may hide"),

@@ -42,6 +42,15 @@ def test_figure_2(quick):
     assert not outcome.unexplained
 
 
+def test_one_sensitivity_for_all_rounds_moves_the_crossing(quick):
+    outcome = quick("cdp-admm", "fig1-constant")
+    dp, ddp, cdp = (errors(outcome, name=name) for name in ("DP-ADMM", "DDP-ADMM", "CDP-ADMM"))
+    assert cdp[49] > dp[49] and cdp[179] < dp[179]  # passes DP-ADMM before round 180, at fig1 just before 200
+    assert cdp[199] < ddp[199]
+    assert all(row["exact ε if c1 held"] < 10 for row in outcome.table)  # the later sensitivities are smaller
+    assert not outcome.unexplained
+
+
 def test_clipping_proves_what_the_paper_assumes(quick):
     outcome = quick("cdp-admm", "fig1-clipped")
     longest = outcome.results.stack("longest", clip=0.0)
