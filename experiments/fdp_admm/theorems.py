@@ -62,7 +62,7 @@ def measure(part: str, trial: int = 0, which: int = 0) -> dict[str, Any]:
     if part == "lemma":
         return lemma(trial)
     if part == "step":
-        return {"mise": own_step(which)}
+        return {"mise": np.array(own_step(which))}
     given = problem(DESIGNS[0], 0.5, WORKERS, "l1", trial)
     run = driver(given, [0.0], trial, step=theory.step(free, 1))
     own, common, gaps = np.zeros_like(run.state.primal), np.zeros_like(run.state.average), []
