@@ -6,7 +6,7 @@ without noise where .23 is printed (theorems), so the printed tables have anothe
 as-published-tables   scores of standard deviation k⁻², noise √2·ln(1.25/δ) times Δ/ε, η_l = 56/√l and c1 = 1.07: what
                       the tables fit, see sweeps
 as-written            scores of variance k⁻², noise √(2 ln(1.25/δ)) times Δ/ε, and Theorem 2's η_l with c1 = c_w = 1:
-                      what the text says; its own bounds c1 and c_w are open
+                      what the text says; its c1 ≥ ‖A_ij‖ is not given, its c_w = ‖w*‖ is not known to who runs it
 
 Open in the text for both: L = 100 iterations, the mean of all w as the model (the text's w^L and Theorem 2's mean
 contradict each other), w, w̃ and γ start at 0.

@@ -36,7 +36,7 @@ from confide.runs.driver import Driver
 from ._setting import COEFFICIENTS, COUPLING, METHOD, STRENGTH, WIDTH, N, as_written, mise, multiplier, problem, rows
 
 title = "What is possible at the same total privacy"
-trials = Trials(published=1, full=20, quick=4)
+trials = Trials(published=None, full=20, quick=4)
 data = ()
 
 DESIGN, LEVEL, WORKERS = "as-written", 0.5, 50
@@ -46,7 +46,7 @@ METHODS: dict[str, Any] = {
     "published settings": 1.0, "published, sharper bound": max(LEVEL, 1 - LEVEL), "published, tuned": None,
     "cosine, K=8": ("cosine", 8), "B-spline, J=5": ("bspline", 5),
 }  # fmt: skip  # of c1, or a basis
-KNOWN = {"published settings": 0.515, "published, tuned": 0.030, "cosine, K=8": 0.013, "B-spline, J=5": 0.0026}
+KNOWN = {"published settings": 0.515, "published, tuned": 0.034, "cosine, K=8": 0.013, "B-spline, J=5": 0.0026}
 TUNED = {"rounds": 100, "coupling": COUPLING, "step": 10.0, "step_decay": 0.5, "clip": 1.0, "average_from": 1.0}
 FEW = 8  # scores of the tuned one
 ROUNDS, STEP, CLIP = 40, 2.0, 1.0
@@ -160,7 +160,10 @@ def findings(results: Results) -> list[Finding]:
         number("total μ of every method", 0.189, max(spent), within=0.01, ours=True),
         number("published settings, MISE, beside another program's", KNOWN[known], mean[known], within=0.1, ours=True),
     ]
-    for name in list(METHODS)[2:]:
+    best_known = "published, tuned"
+    out.append(number("published, tuned, MISE, beside another program's", KNOWN[best_known], mean[best_known],
+                      within=0.2, why="another program's rows and noise", ours=True))  # fmt: skip
+    for name in list(METHODS)[3:]:
         label = results.where(method=name)[0][1]["label"]
         out.append(own(
             f"{name}, guarantee {label}: MISE at most twice the {KNOWN[name]:g} that is known to be possible",

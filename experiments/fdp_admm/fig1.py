@@ -14,7 +14,7 @@ from . import _draw, _series
 
 KIND = "l1"
 title = f"Empirical loss by number of machines, {KIND} penalty"
-trials = Trials(published=100, full=50, quick=1)
+trials = Trials(published=100, full=100, quick=1)
 data = ()
 
 

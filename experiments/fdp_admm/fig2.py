@@ -16,7 +16,7 @@ from . import _draw, _series
 KIND = "l1"
 CELLS = (*_series.BY_EPSILON, *_series.BY_DELTA, _series.NONE)
 title = f"Augmented objective by privacy budget, {KIND} penalty"
-trials = Trials(published=100, full=50, quick=1)
+trials = Trials(published=100, full=100, quick=1)
 data = ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -50,30 +51,44 @@ def watched(seed: int, epsilon: float | None, bound: float, **other: Any) -> dic
     return {"risk": run.history["risk"].T, "apart": run.history["apart"].T, "reference": np.array([reference(true)])}
 
 
-def aggregated(seed: int, epsilon: float, bound: float) -> dict[str, Array]:
-    """Per round, Σ_i of (1) at w̄_i(t) = (1/t) Σ_k w̃_i(k), and at w̃_i(t), above the optimum's on the true labels.
+@dataclass(frozen=True, eq=False)
+class Kept(PDML):
+    """PDML that keeps w_i(t), the solution of (15) before its noise: what a simulator sees and nobody is sent."""
 
-    Also the longest w̄_i(t) and ‖ŵ‖, the optimum with the reported labels.
+    solutions: list[Array] = field(default_factory=list)
+
+    def minimise(self, *given: Any) -> Array:
+        w = super().minimise(*given)
+        self.solutions.append(w.copy())
+        return w
+
+
+def aggregated(seed: int, epsilon: float, bound: float) -> dict[str, Array]:
+    """Per round, Σ_i of (1) at w̄_i(t) = (1/t) Σ_k w_i(k), and at w̃_i(t), above the optimum's on the true labels.
+
+    Also the same at w̄_i(t) on the reported labels above their optimum ŵ, the longest w_i(t), and ‖ŵ‖.
     """
     X, y = rows(seed)
     true, told = reported(X, y, None, seed), reported(X, y, epsilon, seed)
-    best, total, seen = SERVERS * reference(true), 0.0, 0
+    hat = told.solve()
+    run_method = Kept(**vars(method(bound)))
 
-    def above(models: Array) -> Array:
+    def value(problem: Problem, models: Array) -> Array:
         ridge = 0.5 * STRENGTH / SERVERS * np.sum(models**2, axis=(1, 2))
-        return np.asarray(true.block.value(models).sum(axis=1) + ridge - best)
+        return np.asarray(problem.block.value(models).sum(axis=1) + ridge)
 
-    def mean(shot: Snapshot) -> Array:
-        nonlocal total, seen
-        total, seen = total + shot.estimates, seen + 1
-        return above(np.asarray(total) / seen)
-
-    def longest(shot: Snapshot) -> Array:
-        return np.asarray(np.linalg.norm(shot.estimates, axis=2).max(axis=1))
-
-    record = {"mean": mean, "last": lambda shot: above(shot.estimates), "norm": longest}
-    run = simulate(told, network(seed), method(bound), seeds=[seed], record=record)
-    return {**{k: run.history[k].T for k in record}, "optimum": np.array([np.linalg.norm(told.solve())])}
+    best, least = SERVERS * reference(true), told.objective(hat)
+    last = {"last": lambda shot: value(true, shot.estimates) - best}
+    run = simulate(told, network(seed), run_method, seeds=[seed], record=last)
+    w = np.array(run_method.solutions)  # (rounds, 1, servers, width)
+    means = np.cumsum(w, axis=0) / np.arange(1, len(w) + 1)[:, None, None, None]
+    return {
+        "last": run.history["last"].T,
+        "mean": np.array([value(true, m) - best for m in means]).T,
+        "told": np.array([value(told, m) - least for m in means]).T,
+        "norm": np.linalg.norm(w, axis=3).max(axis=2).T,
+        "optimum": np.array([np.linalg.norm(hat)]),
+    }
 
 
 def settled(risk: Array, share: float = 0.01) -> int:

@@ -2,8 +2,10 @@
 
 Section IV: Σ_i ΔJ_P(w̄_i(t)). Here on the 45,000 rows and their true labels, ε = 0.4, a = 1, β = 0.2; without Phase 2
 the bound is Theorem 2's (36), with Phase 2 (R = 1) it is the one that holds on any graph, since (25) is not
-satisfiable (see theorems). The bounds' labels' term is that of theorems; ‖ŵ‖ is measured. w̄_i is made of the
-broadcast w̃_i(k), whose noise has mean 0.
+satisfiable (see theorems). w̄_i is the mean of the w_i(k), the solutions of (15) before their noise. The labels' term of
+the bounds, that of theorems, is above anything that is measured, so what is judged is the rest: Ĵ(w̄) - Ĵ(ŵ) on the
+reported labels beside what the bounds give to the iterations, and with Phase 2 to the objective's noise. ‖ŵ‖ is
+measured.
 """
 
 from __future__ import annotations
@@ -35,13 +37,15 @@ def measure(phases: str, seed: int) -> dict[str, Any]:
     found = aggregated(seed, EPSILON, PHASES[phases])
     start = {"distance": SERVERS * float(found["optimum"][0]) ** 2, "dual_start": 0.0, "labels": labels()}
     graph, noise = network(seed), pdml.Noise(BOUND, [DEVIATION] * SERVERS, DECAY, WIDTH)
-    bounds = []
+    bounds, rest = [], []
     for t in range(1, ROUNDS + 1):
         if PHASES[phases]:
-            bounds.append(pdml.any_graph(graph, COUPLING, noise, t, radius=RADIUS, **start).value)
+            one = pdml.any_graph(graph, COUPLING, noise, t, radius=RADIUS, **start)
         else:
-            bounds.append(pdml.theorem2(graph, COUPLING, t, **start).value)
-    return {**found, "bound": np.array([bounds]), "labels": labels()}
+            one = pdml.theorem2(graph, COUPLING, t, **start)
+        bounds.append(one.value)
+        rest.append(one.value - one.terms["labels"])
+    return {**found, "bound": np.array([bounds]), "rest": np.array([rest]), "labels": labels()}
 
 
 def labels() -> float:
@@ -54,19 +58,27 @@ def table(results: Results) -> list[dict[str, Any]]:
         {"phases": p, "round": t, "at the mean": part.stack("mean")[:, t - 1].mean(),
          "at the last": part.stack("last")[:, t - 1].mean(), "bound": part.stack("bound")[:, t - 1].mean(),
          "of it the labels' term": part.stack("labels").mean(),
+         "at the mean, reported labels": part.stack("told")[:, t - 1].mean(),
+         "bound without the labels' term": part.stack("rest")[:, t - 1].mean(),
          "longest classifier": part.stack("norm")[:, t - 1].max()}
         for p in PHASES for part in [results.where(phases=p)] for t in (1, 5, 10, 20, 50, 100)
     ]  # fmt: skip
 
 
 def findings(results: Results) -> list[Finding]:
-    out = []
-    for p, name in zip(PHASES, ("Theorem 2", "the bound for any graph, in Theorem 1's place"), strict=True):
-        part = results.where(phases=p)
-        mean, bound = part.stack("mean"), part.stack("bound")
-        out.append(shape(f"{p}: {name}: Σ_i ΔJ(w̄_i(t)) is below it in every round", "an upper bound",
-                         f"{mean[:, -1].mean():.3g} of {bound[:, -1].mean():.3g} after {ROUNDS} rounds; nearest "
-                         f"{np.max(mean / bound):.0%} of it", np.all(mean <= bound)))  # fmt: skip
+    judged = {p: (results.where(phases=p).stack("told"), results.where(phases=p).stack("rest")) for p in PHASES}
+
+    def said(told: Any, rest: Any) -> str:
+        return (f"{told[:, -1].mean():.3g} of {rest[:, -1].mean():.3g} after {ROUNDS} rounds; nearest "
+                f"{np.max(told / rest):.0%} of it")  # fmt: skip
+
+    (told, rest), (noisy_told, noisy_rest) = judged.values()
+    out = [
+        shape("Phase 1 alone: Ĵ(w̄(t)) - Ĵ(ŵ) is below Theorem 2's term of the iterations in every round",
+              "an upper bound", said(told, rest), np.all(told <= rest)),
+        own("Phases 1 and 2: and below the iterations' and the objective noise's terms of the bound for any graph",
+            said(noisy_told, noisy_rest), np.all(noisy_told <= noisy_rest)),
+    ]  # fmt: skip
     quiet, noisy = (results.where(phases=p) for p in PHASES)
     rate = [float(part.stack("mean")[:, -1].mean() / part.stack("mean")[:, 49].mean()) for part in (quiet, noisy)]
     last, mean = (float(quiet.stack(k)[:, -1].mean()) for k in ("last", "mean"))
@@ -79,7 +91,7 @@ def findings(results: Results) -> list[Finding]:
             f"{mean:.3g} and {last:.3g} above the optimum", last < mean),
         own("no classifier is longer than the radius that the bounds assume", f"{results.stack('norm').max():.2f} of "
             f"{RADIUS:g}", results.stack("norm").max() <= RADIUS,
-            why="the noise of the first rounds alone is longer: the bounds assume what nothing enforces"),
+            why="the first rounds' noise pulls the classifiers beyond it: the bounds assume what nothing enforces"),
     ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from confide.papers.reproduce import Finding, Results, Trials, number, own
 from confide.privacy import randomize_labels
 
 title = "More than two classes"
-trials = Trials(published=1, full=50, quick=10)
+trials = Trials(published=None, full=50, quick=10)
 data = ()
 
 SERVERS, USERS, FEATURES, CLASSES, BATCH = 10, 1000, 4, 4, 10

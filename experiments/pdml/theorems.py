@@ -21,7 +21,7 @@ from confide.papers.theory import pdml
 from ._setting import COUPLING, DECAY, DEVIATION, ROUNDS, SERVERS, STRENGTH, network
 
 title = "What the theorems give"
-trials = Trials(published=1, full=200, quick=20)
+trials = Trials(published=None, full=200, quick=20)
 data = ()
 
 RADIUS, ROW_NORM, DELTA, ROWS, EPSILON, BOUND, WIDTH = 3.0, 1.0, 0.05, 4500, 0.4, 1.0, 105

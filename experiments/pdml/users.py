@@ -24,7 +24,7 @@ from confide.papers.reproduce import Finding, Results, Trials, number, own
 from confide.privacy import randomize_labels
 
 title = "An ε for every user"
-trials = Trials(published=1, full=400, quick=100)
+trials = Trials(published=None, full=400, quick=100)
 data = ()
 
 SERVERS, USERS, FEATURES, BATCH = 10, 400, 6, 50

@@ -8,7 +8,7 @@ import pytest
 
 import confide
 from confide.algorithms import FDPADMM
-from confide.papers.reproduce import find
+from confide.papers.reproduce import Results, find
 from confide.problem.block import Block
 from confide.problem.functional import Basis, trapezoid
 
@@ -89,6 +89,47 @@ def test_tables(quick):
     assert np.median(private) < 0.35
 
 
+def made_up(which, bend):
+    """Results of a table in which every measured value is the printed one, bent by `bend(level, cells)`."""
+    find(PAPER, "table1")
+    import confide_experiments.fdp_admm._tables as tables
+    from confide_experiments.fdp_admm._published import LEVELS
+
+    pairs = []
+    for level in LEVELS:
+        for trial, wobble in enumerate((0.98, 1.0, 1.02)):
+            mise = wobble * np.asarray(bend(level, tables.column(which, level)))
+            pairs.append(({"design": tables.DESIGNS[0], "level": level, "trial": trial}, {"mise": mise[None]}))
+    written = np.full((1, len(tables.WRITTEN)), tables.column(which, 0.5)[-1])
+    pairs.append(({"design": tables.DESIGNS[1], "level": 0.5, "trial": 0}, {"mise": written}))
+    return tables, Results(pairs, 3)
+
+
+def test_criteria_of_tables_at_all_levels():
+    """What is judged at five τ: values that fall as the text says, and values that do not."""
+
+    def ordered(level, cells):
+        return (1 + abs(level - 0.5)) * np.geomspace(1.2, 1.0, len(cells)) * 0.3
+
+    tables, results = made_up(1, ordered)
+    found = {f.what: f.verdict for f in tables.findings(results, 1)}
+    assert len(found) == 11
+    orders = [v for k, v in found.items() if k.startswith(("larger ε", "the farther τ"))]
+    assert orders == ["matches in shape"] * 2
+    one = next(f for f in tables.findings(results, 1) if f.what.startswith("larger ε"))
+    assert one.measured == "155 of 155"
+    tables, results = made_up(1, lambda level, cells: cells)
+    found = {f.what: f for f in tables.findings(results, 1)}
+    assert all(f.verdict == "matches" for k, f in found.items() if k.startswith("non-private"))
+    bias = next(f for k, f in found.items() if k.startswith("τ=.5, non-private"))
+    assert bias.verdict == "matches in shape"
+    orders = [f for k, f in found.items() if k.startswith(("larger ε", "the farther τ"))]
+    assert [f.verdict for f in orders] == ["differs"] * 2 and all(f.why for f in orders)  # the printed tables do not
+    tables, results = made_up(1, lambda level, cells: 1.1 * cells)
+    bias = next(f for f in tables.findings(results, 1) if f.what.startswith("τ=.5, non-private"))
+    assert bias.verdict == "differs" and "no cause is known" in bias.why
+
+
 @pytest.mark.slow
 def test_the_design_as_written_uses_theorem_2(quick):
     """Its step by hand: c_w/√(2l)·((c1 + λ√K/M)² + 8K·c1²·ln(1.25/δ)/(m·ε)²)^(-½), and two programs' error at it."""
@@ -103,8 +144,10 @@ def test_the_design_as_written_uses_theorem_2(quick):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [f"fig{i}" for i in range(1, 7)])
 def test_figures_keep_their_orderings(quick, name):
-    findings = quick(PAPER, name).findings
-    assert len(findings) >= 3 and all(finding.verdict == "matches in shape" for finding in findings)
+    findings = [
+        f for f in quick(PAPER, name).findings if not f.what.startswith("fast")
+    ]  # that may differ, and says why
+    assert len(findings) >= 2 and all(finding.verdict == "matches in shape" for finding in findings)
 
 
 @pytest.mark.slow
@@ -135,7 +178,8 @@ def test_theorems(quick):
     results = quick(PAPER, "theorems").results
     gap = results.stack("gap", part="gap")
     assert gap[0, -1] < gap[0, 0]
-    assert 0.9 < results.one(part="step", which=3)["mise"][0] < 1.1  # .23 is printed
+    assert 0.9 < results.one(part="step", which=3)["mise"][1] < 1.1  # .23 is printed
+    assert results.stack("left", part="lemma").shape == (1, 200)  # at the truth and at a random point
     assert np.all(results.stack("left", part="lemma") <= results.stack("right", part="lemma"))
 
 

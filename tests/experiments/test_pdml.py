@@ -176,7 +176,7 @@ def test_theorems_say_what_cannot_be_met(quick):
 
 
 @pytest.mark.parametrize(
-    "name", ["table1", "fig3", "fig4", "features", "remark1", "users", "classes", "theorems", "cube"]
+    "name", ["table1", "fig3", "fig4", "features", "remark1", "users", "classes", "theorems", "cube", "aggregated"]
 )
 def test_quick_tasks_are_the_first_of_the_full_run_or_shorter(name):
     module = find("pdml", name).module

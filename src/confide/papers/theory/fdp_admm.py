@@ -124,9 +124,9 @@ def iteration_for(epsilon: float, delta: float, rounds: int) -> float:
 
 
 def lemma3(
-    before: Any, after: Any, slope: Any, gap: Any, point: Any, step: float, penalty: float
+    before: Any, after: Any, slope: Any, gap: Any, point: Any, step: float, penalty: float, dual: Any = 0.0
 ) -> tuple[float, float]:
-    """Both sides of Lemma 3 in one iteration l, summed over workers, at w_i = w = `point` and γ_i = 0.
+    """Both sides of Lemma 3 in one iteration l, summed over workers, at w_i = w = `point` and γ_i = `dual`.
 
     before, after   states of iterations l-1 and l: primal w̃_i, dual γ_i, average w^l, each (1, workers, K)
     slope           f_i'(w̃_i^(l-1)), (1, workers, K); gap: f_i(w̃_i^(l-1)) - f_i(point), (1, workers)
@@ -140,12 +140,12 @@ def lemma3(
         return float(np.sum(np.square(v)))
 
     pairs = ((after.primal - point, -after.dual), (after.average - point, after.dual),
-             (after.dual, after.primal - after.average))  # fmt: skip
+             (after.dual - dual, after.primal - after.average))  # fmt: skip
     left = float(np.sum(gap)) + sum(float(np.sum(a * b)) for a, b in pairs)
     right = step / 2 * square(slope - noise) - float(np.sum(noise * (point - before.primal)))
     right += penalty / 2 * (square(point - before.average) - square(point - after.average))
     right += (square(point - before.primal) - square(point - after.primal)) / (2 * step)
-    return left, right + (square(before.dual) - square(after.dual)) / (2 * penalty)
+    return left, right + (square(before.dual - dual) - square(after.dual - dual)) / (2 * penalty)
 
 
 def _positive(**values: float) -> None:
