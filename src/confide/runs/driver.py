@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ class Driver:
         guarantee, claims = self.algorithm.guarantee(self.public), self.algorithm.claims(self.public, CLAIM_DELTA)
         return Privacy(
             events, guarantee, len(self.public.agents), True, before, tuple(claims),
-            path=claim_path(self.algorithm, self.public, events) if claims else (),
+            by_round=partial(claim_path, self.algorithm, self.public, events) if claims else (),
         )  # fmt: skip
 
     def bytes_sent(self) -> int:
@@ -191,7 +192,7 @@ def check_message(message: Array, shape: tuple[int, ...], t: int) -> None:
         raise ConfideError(f"round {t}: message of shape {message.shape}, the schedule says {shape}")
     if not np.all(np.isfinite(message)):
         agent = int(np.argwhere(~np.isfinite(message))[0][1])
-        raise Diverged(f"round {t}: agent {agent} diverged: lower the step or raise the penalty parameter")
+        raise Diverged(f"round {t}: agent {agent} diverged: lower the step or raise the coupling")
 
 
 def claim_path(algorithm: Algorithm, public: Public, events: list[list[Event]]) -> tuple[tuple[float, ...], ...]:

@@ -8,6 +8,7 @@ import uuid
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from confide.runs.spread import Spread, recorded
 Array = NDArray[np.float64]
 FORMAT = 2  # 1 had no network, setting and id, of which a report is made
 CLAIM_DELTA = 1e-5
+Points = tuple[tuple[float, ...], ...]
 SEEDED = "simulation: seeded noise protects nobody"
 
 
@@ -50,8 +52,13 @@ class Privacy:
     before: tuple[Event, ...] = ()  # what users released before training: randomised labels
     claims: tuple[PublishedBound, ...] = ()  # what the paper claims, at `claim_delta`
     claim_delta: float = CLAIM_DELTA
-    path: tuple[tuple[float, ...], ...] = ()  # a round, and what each claim would be had the run ended there
+    by_round: Points | Callable[[], Points] = ()  # `path`, or what finds it: it costs more than a short run
     charged: list[list[Event]] | None = None  # as secure noise makes them, and so what was paid; None: `events`
+
+    @cached_property
+    def path(self) -> Points:
+        """A round, and what each claim would be had the run ended there."""
+        return self.by_round() if callable(self.by_round) else self.by_round
 
     def totals(self, delta: float = 1e-5) -> dict[str, Array]:
         """Exact ε at `delta`, one per agent, for each unit protected ("row", "label")."""
