@@ -71,28 +71,25 @@ FEW = (10, 30, 100, 300)
 STEPS, TAILS, SLOPE = 2.0 ** np.arange(-3, 7), (0.0, 0.5), 0.5
 
 
-def curator(split: sets.Split, epsilon: float, seed: int, tries=FEW) -> list[float]:
-    """Test error in per cent for every one of `settings(tries)`."""
-    rng, mu = np.random.default_rng([seed, 1]), float(confide.privacy.mu_for(epsilon, DELTA))
-    n, p, out = len(split.y), split.X.shape[1], []
-    for rounds in tries:
-        sigma = 2 * SLOPE * math.sqrt(1.25) / n * math.sqrt(rounds) / mu
-        theta, half = np.zeros((p + 1, len(STEPS))), np.zeros((p + 1, len(STEPS)))
-        for t in range(rounds):
-            z = (split.X @ theta[:p] + 0.5 * theta[p]) * split.y[:, None]
-            s = -np.minimum(1 / (1 + np.exp(np.minimum(z, 500))), SLOPE) * split.y[:, None] / n
-            g = np.vstack([split.X.T @ s, 0.5 * s.sum(axis=0)])
-            theta = theta - STEPS * (g + sigma * rng.normal(size=g.shape))
-            if 2 * t >= rounds:
-                half += (theta - half) / (t - math.ceil(rounds / 2) + 1)
-        for model in (theta, half):
-            wrong = (split.test_X @ model[:p] + 0.5 * model[p] >= 0) != (split.test_y[:, None] > 0)
-            out += (100 * wrong.mean(axis=0)).tolist()
-    return out
+def curator(split: sets.Split, epsilon: float, seed: int, rounds: int, steps=STEPS) -> list[list[float]]:
+    """Test error in per cent of the last model and of the mean of the last half (`TAILS`), for each of `steps`."""
+    rng, mu = np.random.default_rng([seed, rounds, 1]), float(confide.privacy.mu_for(epsilon, DELTA))
+    n, p = len(split.y), split.X.shape[1]
+    sigma = 2 * SLOPE * math.sqrt(1.25) / n * math.sqrt(rounds) / mu
+    theta, half = np.zeros((p + 1, len(steps))), np.zeros((p + 1, len(steps)))
+    for t in range(rounds):
+        z = (split.X @ theta[:p] + 0.5 * theta[p]) * split.y[:, None]
+        s = -np.minimum(1 / (1 + np.exp(np.minimum(z, 500))), SLOPE) * split.y[:, None] / n
+        g = np.vstack([split.X.T @ s, 0.5 * s.sum(axis=0)])
+        theta = theta - np.asarray(steps) * (g + sigma * rng.normal(size=g.shape))
+        if 2 * t >= rounds:
+            half += (theta - half) / (t - math.ceil(rounds / 2) + 1)
+    wrong = [(split.test_X @ m[:p] + 0.5 * m[p] >= 0) != (split.test_y[:, None] > 0) for m in (theta, half)]
+    return [(100 * w.mean(axis=0)).tolist() for w in wrong]
 
 
 def settings(tries) -> list[tuple[int, float, float]]:
-    """(rounds, part that is averaged, step), in the order of `curator`."""
+    """(rounds, part that is averaged, step): what a curator may choose."""
     return list(itertools.product(tries, TAILS, STEPS.tolist()))
 
 
@@ -114,15 +111,17 @@ def beside(
     if name == "adult" and not slow:
         return
     for epsilon in EPSILONS:
-        chosen, shown = (
-            np.array([[kept(f"{name} curator {epsilon:g} {i} {j}",
-                            lambda s=s, i=i, j=j, e=epsilon: curator(s, e, 1000 * i + j, tries))
-                       for j in seeds] for i, s in enumerate(parts)])
-            for seeds in (range(draws), range(draws, 2 * draws))
-        )  # fmt: skip
-        best = int(np.argmin(chosen.mean(axis=(0, 1))))
-        tuned = shown[:, :, best].mean(axis=1)
+        chosen = np.array([[[kept(f"{name} curator {epsilon:g} {i} {j} {rounds}",
+                                  lambda a=(s, epsilon, 1000 * i + j, rounds): curator(*a)) for rounds in tries]
+                            for j in range(draws)] for i, s in enumerate(parts)])  # fmt: skip
+        best = int(np.argmin(chosen.mean(axis=(0, 1)).ravel()))
         rounds, tail, step = settings(tries)[best]
+        tuned = np.array([
+            np.mean([kept(f"{name} chosen curator {epsilon:g} {i} {j} {rounds} {step:g}",
+                          lambda a=(s, epsilon, 1000 * i + draws + j, rounds, (step,)): curator(*a))
+                     [TAILS.index(tail)] for j in range(draws)])
+            for i, s in enumerate(parts)
+        ])  # fmt: skip
         averaged = f"mean of the last {tail:.0%}" if tail else "the last model"
         yield result(name, name, f"curator: {rounds} rounds, step {step:g}, {averaged}", epsilon, tuned)
         for what in networks:
