@@ -120,3 +120,13 @@ def test_a_book_of_the_first_version_is_sealed_when_it_is_opened(tmp_path):
         db.execute("DROP TABLE seal")
     with pytest.raises(ConfideError, match="its seal is missing"):
         ResponseBook(file)
+
+
+def test_a_name_that_looks_like_another_draws_no_second_answer(tmp_path):
+    book = ResponseBook(tmp_path / "book.sqlite")
+    book.choose("Zoë", "smoking", 1.0)
+    for person, task in (("Zoe\u0308", "smoking"), (" Zoë", "smoking"), ("Zoë", "smoking ")):
+        with pytest.raises(ConfideError, match="form NFC"):
+            book.choose(person, task, 1.0)
+        with pytest.raises(ConfideError, match="choose an epsilon"):
+            book.respond(person, task, 1.0)

@@ -6,9 +6,7 @@ Neither the person's id nor the true label is in it.
 from __future__ import annotations
 
 import json
-import math
 import sys
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,6 @@ def make(task: str, person: str, epsilon: float, book: Path, label: str | None, 
     if not book.exists():
         book.touch(mode=0o600)
     responses = ResponseBook(book)
-    check_names(responses, person, task)
     responses.choose(person, task, epsilon, len(values))
     columns = read_record(record, schema) if record is not None and schema is not None else {}
     truth = read_label(label, columns, schema)
@@ -39,20 +36,6 @@ def make(task: str, person: str, epsilon: float, book: Path, label: str | None, 
     features = {name: columns[name] for name in columns if schema is not None and name != schema.label.name}
     return {"id": responses.name(person, task), "task": task, "epsilon": epsilon, "features": features,
             "label": drawn if schema is not None else int(drawn)}  # fmt: skip
-
-
-def check_names(responses: ResponseBook, person: str, task: str) -> None:
-    """One line for a name that another looks like: under both the same label would be drawn twice, for ε each.
-
-    A response that is kept under such a name is still read back.
-    """
-    for what, name in (("--person", person), ("--task", task)):
-        if name == unicodedata.normalize("NFC", name).strip():
-            continue
-        try:
-            responses.respond(person, task, math.nan)  # no label: what is not kept is not drawn either
-        except ConfideError:
-            raise ConfideError(f"{what}: must be in Unicode's form NFC and without blanks around it") from None
 
 
 def plain_values(classes: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import secrets
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,7 @@ class ResponseBook:
             db.execute("BEGIN IMMEDIATE")  # two processes must not both choose
             fixed = db.execute("SELECT epsilon, classes FROM choice WHERE who = ? AND task = ?", row[:2]).fetchone()
             if fixed is None:
+                _one_name(person=person, task=task)
                 self._write(db, "choice", row)
         if fixed not in (None, row[2:]):
             raise ConfideError(
@@ -133,6 +135,13 @@ class ResponseBook:
             drawn = float(randomize_labels(np.array([label]), *chosen)[0])
             self._write(db, "response", (who, task, drawn))
         return drawn  # only after it is on disk: a crash must not lead to a second draw that somebody saw the first of
+
+
+def _one_name(**names: str) -> None:
+    """A new name may have no other that looks the same: under both one label would be drawn twice, for ε each."""
+    for what, name in names.items():
+        if name != unicodedata.normalize("NFC", name).strip():
+            raise ConfideError(f"{what}: must be in Unicode's form NFC and without blanks around it")
 
 
 def _tag(key: bytes, row: tuple[object, ...]) -> int:
