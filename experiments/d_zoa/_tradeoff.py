@@ -96,7 +96,8 @@ def findings(results: Results) -> list[Finding]:
 def step(before: Any, after: Any) -> tuple[float, float]:
     """The mean change from one setting to another over the same trials, and its standard error."""
     change = after - before
-    return float(change.mean()), float(change.std(ddof=1) / np.sqrt(len(change)))
+    error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf  # one trial says nothing of chance
+    return float(change.mean()), float(error)
 
 
 def told(steps: dict[str, tuple[float, float]]) -> str:
