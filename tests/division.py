@@ -33,6 +33,7 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "node/test_lost_sum_processes.py",
     "node/test_misbehaviour.py::test_equivocation_stops_everyone_with_evidence",
     "node/test_outside.py::test_five_nodes_learn_by_it_as_the_simulator_does",
+    "node/test_outside.py::test_five_nodes_learn_from_a_black_box_of_a_package",
     "node/test_processes.py",
     "node/test_relay_processes.py",
     "node/test_schema_federation.py",

@@ -26,7 +26,9 @@ from confide.node.agreement import Papers
 METHOD = '''
 import pathlib
 from dataclasses import dataclass
-from confide.algorithms import CDPADMM
+import numpy as np
+from confide import Problem
+from confide.algorithms import CDPADMM, PrivateZeroth
 
 pathlib.Path(__file__).parents[2].joinpath("was_imported").touch()
 
@@ -42,6 +44,15 @@ class Loud(CDPADMM):
     def guarantee(self, public):
         from confide.privacy import Guarantee
         return Guarantee("proven", "so says its author")
+
+def capped(beta, X, y):
+    return np.minimum(abs(X @ beta - y), 2.0)
+
+@dataclass(frozen=True, eq=False)
+class Boxed(PrivateZeroth):
+    """Learns from values of a function, which no file can hold."""
+    def local(self, t, state, block, public, noise):
+        return super().local(t, state, Problem(block.shards, capped).block, public, noise)
 '''
 PARAMETERS = {"rounds": 6, "coupling": 0.2, "step": 2.0, "clip": 0.5}
 
@@ -58,7 +69,7 @@ def install(folder, version="1.0", method=METHOD, name="theirs"):
     info = folder / f"{name}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = [f"{kind} = {name}.method:{kind}" for kind in ("Theirs", "Loud")]
+    lines = [f"{kind} = {name}.method:{kind}" for kind in ("Theirs", "Loud", "Boxed")]
     (info / "entry_points.txt").write_text("\n".join(["[confide.algorithms]", *lines, f"CDPADMM = {name}.method:Theirs",
                                                       "Ours = confide.algorithms:CDPADMM"]) + "\n")  # fmt: skip
     return folder
@@ -253,22 +264,66 @@ def test_the_hash_counts_every_byte_and_name_and_nothing_that_python_writes(tmp_
     assert len({first, moved, tree_digest(place), tree_digest(place / "other.py")}) == 4
 
 
-def test_five_nodes_learn_by_it_as_the_simulator_does(site, tmp_path, monkeypatch):
-    """Real processes, which find the package as pip would have left it."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
-    table = {"name": "Theirs", **PARAMETERS, "noise": 0.1}
-    made = Village(tmp_path / "village", {**table, "name": "CDPADMM"})
-    document = {**made.document, "algorithm": table, "package": outside.offered("Theirs")._asdict()}
-    made.file = made.write("federation.toml", document)
+def agreed(folder, table):
+    """Five parties that agree on a method of the package."""
+    made = Village(folder / "village", {"name": "CDPADMM", **PARAMETERS, "noise": 0.1})
+    made.document = {**made.document, "algorithm": table, "package": outside.offered(table["name"])._asdict()}
+    made.file = made.write("federation.toml", made.document)
     made.federation = federations.load(made.file)
+    return made
+
+
+def learned(made, site, monkeypatch):
+    """The models of real processes, which find the package as pip would have left it, and what the processes said."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
     with made as village:
         running = [
             subprocess.Popen([sys.executable, "-c", "from confide.cli import main; main()", *village.arguments(name),
-                              "--consent", "Theirs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                              "--consent", village.federation.algorithm.name],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for name in NAMES
         ]  # fmt: skip
-        said = [job.communicate(timeout=300) for job in running]
+        try:
+            said = [job.communicate(timeout=300) for job in running]
+        finally:
+            for job in running:
+                job.kill()  # of one that has ended nothing is left to kill
         assert [job.returncode for job in running] == [0] * 5, said
-        assert all("Theirs; guarantee none" in out for out, _ in said)  # test noise protects nobody
-        assert np.max(np.abs(village.models() - village.simulated())) <= 1e-10
-    assert dumps(document) == made.file.read_text()
+        return village.models(), [out for out, _ in said]
+
+
+def test_five_nodes_learn_by_it_as_the_simulator_does(site, tmp_path, monkeypatch):
+    made = agreed(tmp_path, {"name": "Theirs", **PARAMETERS, "noise": 0.1})
+    models, said = learned(made, site, monkeypatch)
+    assert all("Theirs; guarantee none" in out for out in said)  # test noise protects nobody
+    assert np.max(np.abs(models - made.simulated())) <= 1e-10
+    assert dumps(made.document) == made.file.read_text()
+
+
+BOXED = {"rounds": 3, "coupling": 0.2, "step": 0.2, "clip": 1.0, "directions": 2, "noise": 3.0}
+
+
+def box_simulated(made):
+    """What the simulator makes of the same function where it may be the loss itself."""
+    from theirs.method import capped
+
+    problem = confide.Problem(made.problem().shards, capped, made.federation.penalty)
+    method = confide.algorithms.PrivateZeroth(**BOXED)
+    return confide.simulate(problem, made.graph, method, seeds=[5], record=()).estimates[0]
+
+
+def test_a_black_box_of_a_package_is_assumed_and_gives_what_the_loss_would(site, tmp_path):
+    made = agreed(tmp_path, {"name": "Boxed", **BOXED})
+    assert np.max(np.abs(made.simulated() - box_simulated(made))) <= 1e-12
+    logistic = confide.algorithms.PrivateZeroth(**BOXED)  # the file's loss, which the method does not ask
+    other = confide.simulate(made.problem(), made.graph, logistic, seeds=[5], record=()).estimates[0]
+    assert np.max(np.abs(made.simulated() - other)) > 1e-3
+    secure = {key: value for key, value in made.document.items() if key != "test_noise_seed"}
+    guarantee = federations.from_document(secure).guarantee
+    assert guarantee.label == "assumed" and "Boxed has a local of its own" in guarantee.reason
+
+
+def test_five_nodes_learn_from_a_black_box_of_a_package(site, tmp_path, monkeypatch):
+    made = agreed(tmp_path, {"name": "Boxed", **BOXED})
+    models, _ = learned(made, site, monkeypatch)
+    assert np.max(np.abs(models - box_simulated(made))) <= 1e-10
