@@ -40,6 +40,9 @@ class Several(TyperCommand):
         return super().parse_args(context, out)
 
 
+COMMAND = Several
+
+
 def plan(
     epsilon: Annotated[list[float], typer.Option(metavar="E…", help="Total ε to try, one or several.")] = [0.5, 1, 3],  # noqa: B006
     parties: Annotated[int | None, typer.Option(min=2, help="How many.", show_default="5")] = None,
