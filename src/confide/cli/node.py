@@ -16,7 +16,7 @@ from confide.errors import ConfideError, MissingExtra
 from confide.files.plain import without_infinity
 
 if TYPE_CHECKING:
-    from confide.node.daemon import Status
+    from confide.node.status import Status
 
 node = typer.Typer(
     help="Be one party of a federation, or its hub.",
@@ -210,8 +210,7 @@ def status(home: Home = HERE, json: Json = False) -> None:
     Example: confide node status --home mercy --json
     """
     needed()
-    from confide.node.daemon import read_status
-    from confide.node.journal import running
+    from confide.node.status import read_status, running
 
     latest = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
     if json:
