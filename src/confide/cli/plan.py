@@ -76,8 +76,9 @@ def plan(
 
     Example: confide plan --parties 5 --rows 4000 --features 20 --epsilon 0.5 1 3
     """
-    from confide.cli.compile import PLAN, compiled
+    from confide.cli.compile import compiled
     from confide.files import check_new
+    from confide.planning.ahead import PLAN
 
     if plot is not None:
         check_new(plot, "--plot")
