@@ -74,6 +74,12 @@ def run_folder(home: Path, federation: Federation) -> Path:
     return home / "runs" / federation.digest.hex()[:16]
 
 
+def runs(home: Path) -> list[Path]:
+    """Folders of the node's runs, the latest first."""
+    journals = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
+    return [journal.parent for journal in journals]
+
+
 def running(folder: Path) -> bool:
     """Whether a node is at work in this run's folder: it holds the lock."""
     try:

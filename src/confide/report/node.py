@@ -20,7 +20,7 @@ from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.keys import bystander
 from confide.node.member import Trainer
-from confide.node.status import FEDERATION, read_status
+from confide.node.status import FEDERATION, read_status, runs
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, Unbounded
 from confide.report.subject import Subject
@@ -34,10 +34,10 @@ ALONE = "this run only: other runs on the same people add to it"
 
 def latest(home: Path) -> Path:
     """The folder of the latest run of the node in `home`."""
-    folders = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
+    folders = runs(home)
     if not folders:
         raise ConfideError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
-    return folders[0].parent
+    return folders[0]
 
 
 def schema_of(home: Path) -> Schema | None:
