@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from division import LONG, LONG_SECONDS, SLOW, TOGETHER
 
-from confide.cli.compile import ALL, compiled
+from confide.cli.compile import compiled
+from confide.planning.ahead import ALL
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips nine of its checks of estimators without it
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from loading import loaded, modules
 from test_member import SECURE, close, neighbours, trainer
 from typer.testing import CliRunner
 from village import NAMES, SIZES, Village
@@ -54,6 +55,12 @@ def test_a_run_under_way_shows_the_rounds_sent_so_far(tmp_path):
     assert found.run.rounds == 2 and len(found.run.privacy.events) == 3  # the third is sent, and paid for
     assert found.first.total[0] == pytest.approx(cost)
     assert "2 of 4 complete, 3 sent and paid for" in report.page(found)
+
+
+def test_a_model_is_exported_without_the_daemon_and_the_compiler(tmp_path):
+    trained(tmp_path, 2)
+    words = ("node", "model", "--home", str(tmp_path / "ash"))
+    assert "confide.node.daemon" not in modules(*words) and loaded(*words) <= {"scipy.special", "scipy.sparse"}
 
 
 def test_a_home_without_a_run_is_one_line(tmp_path):

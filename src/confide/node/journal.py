@@ -292,21 +292,6 @@ class Journal:
         return not any(record) and not any(any(os.pread(self._file, min(1 << 20, size - at), at)) for at in pieces)
 
 
-def running(folder: Path) -> bool:
-    """Whether a node is at work in this run's folder: it holds the lock."""
-    try:
-        lock = os.open(folder / "lock", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
 def run_name(journal: Journal) -> str:
     """What the ledger calls the run of this journal."""
     return f"{journal.run.hex()[:16]}/{journal.nonce.hex()[:16]}"

@@ -11,7 +11,6 @@ import numpy as np
 from confide.errors import ConfideError
 from confide.network import wire
 from confide.network.identity import Identity
-from confide.node import daemon
 from confide.node import export as exports
 from confide.node import federation as federations
 from confide.node.agreement import in_force
@@ -21,6 +20,7 @@ from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.keys import bystander
 from confide.node.member import Trainer
+from confide.node.status import FEDERATION, read_status, runs
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, Unbounded
 from confide.report.subject import Subject
@@ -34,21 +34,21 @@ ALONE = "this run only: other runs on the same people add to it"
 
 def latest(home: Path) -> Path:
     """The folder of the latest run of the node in `home`."""
-    folders = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
+    folders = runs(home)
     if not folders:
         raise ConfideError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
-    return folders[0].parent
+    return folders[0]
 
 
 def schema_of(home: Path) -> Schema | None:
     """How the rows of that run are read, a test set's too."""
-    return federations.load(latest(home) / daemon.FEDERATION).schema
+    return federations.load(latest(home) / FEDERATION).schema
 
 
 def subject(home: Path) -> Subject:
     """The latest run of the node in `home`."""
     folder = latest(home)
-    source = folder / daemon.FEDERATION
+    source = folder / FEDERATION
     federation, identity = bystander(home, in_force(home, source), source)
     name = identity.card.name
     if name == federation.hub:
@@ -58,7 +58,7 @@ def subject(home: Path) -> Subject:
         history = distances(federation, identity, member, journal)
         run = run_of(federation, member, history)
         contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
-    status = daemon.read_status(folder) or {}
+    status = read_status(folder) or {}
     facts = [
         ("node", name),
         ("federation", federation.name),
