@@ -1,6 +1,7 @@
 """A compacted journal: shorter, and as good for a restart, a dispute, the ledger, an amendment and a new neighbour."""
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import confide
 from confide.algorithms import REGISTRY
 from confide.errors import ConfideError
 from confide.network import wire
-from confide.node import compaction
+from confide.node import compaction, office
 from confide.node.comparison import compared
 from confide.node.contributions import contributions
 from confide.node.export import export
@@ -254,6 +255,18 @@ def test_without_room_on_the_disk_the_run_goes_on(members, eager, monkeypatch, c
     monkeypatch.setattr(os, "fsync", real)
     ours.run()
     assert forms(one)[0] == wire.Form.NUMBERS and one.t == 40
+
+
+def test_patience_counts_from_the_last_round_not_from_the_compaction(members, monkeypatch):
+    """As at the end of a run that stopped for a silent member: the others may go on without it as soon as before."""
+    ours = members(ADMM)
+    ours.run(until=30)
+    one, then = ours.members["ash"], time.time() - 1000
+    os.utime(one.journal.path, (then, then))
+    monkeypatch.setattr(compaction, "LEAST", 1)
+    one.end()
+    home = ours.village.folder / "ash"
+    assert one.journal.horizon > 20 and office._moved(home, one.federation) == pytest.approx(then, abs=1)
 
 
 def test_the_ledger_and_the_memory_agree_with_a_compacted_journal(members, eager):

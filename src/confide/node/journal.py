@@ -213,6 +213,8 @@ class Journal:
 
         try:
             part = write_beside(self.path, chain(_header(self.run, self.nonce), pieces()), OWNER_ONLY)
+            was = os.fstat(self._file)
+            os.utime(part, ns=(was.st_atime_ns, was.st_mtime_ns))  # patience counts from the last round (`office`)
             fresh = os.open(part, os.O_RDWR | os.O_APPEND)
         except OSError as error:
             LOG.warning("%s: %s: stays as long as it is", self.path, error.strerror)
