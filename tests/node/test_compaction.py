@@ -106,8 +106,8 @@ def test_a_state_stands_for_the_messages_of_every_method(tmp_path, monkeypatch, 
     rng, heads = np.random.default_rng(3), {}
     found = []
     for eager in (False, True):
-        monkeypatch.setattr(compaction, "LEAST", 1 if eager else 1 << 40)
-        monkeypatch.setattr(compaction, "SHARE", 0.0)
+        monkeypatch.setattr(compaction, "LEAST", -(1 << 20) if eager else 1 << 40)  # though a state takes more room
+        monkeypatch.setattr(compaction, "SHARE", -np.inf)
         journal = Journal(tmp_path / f"run-{eager}", federation.digest)
         member = Trainer(federation, ash, journal, None, village.folder / "ash.npz")
         member.begin()
