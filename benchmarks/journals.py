@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import many
+import numpy as np
 
 from confide.network import frames, wire
 from confide.network.frames import Phase, Place
@@ -50,7 +51,8 @@ def measure(folder: Path, parties: int, numbers: int, method: str, rounds: int) 
             peers(journal, federation, folder, numbers, rounds)
         before, began = journal.size, time.perf_counter()
         if federation.summed:
-            compaction.compact_sums(journal, rounds, numbers, set(), state, 0, end=True)
+            zero = np.zeros(rounds)
+            compaction.compact_sums(journal, rounds, numbers, set(), state, end=True, moved=zero, signal=zero)
         else:
             me = federation.parties[0]
             compaction.compact(journal, federation, me, rounds, Witness(federation, me).reach, state, end=True)

@@ -101,6 +101,8 @@ def test_who_compacts_learns_what_one_learns_that_does_not(circle, monkeypatch, 
     assert same(short.models()).tobytes() == same(plain.models()).tobytes()
     for name in NAMES:
         found = forms(short.members[name].journal)
+        assert short.members[name].moved == plain.members[name].moved
+        assert short.members[name].signal == plain.members[name].signal
         assert found == {(0, t): {SEAL if t < ROUNDS else WHOLE} for t in range(1, ROUNDS + 1)}
         assert all(form == {WHOLE} for form in forms(plain.members[name].journal).values())
         short.again(name)  # after the end
@@ -175,7 +177,8 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(circle, monkey
     one = made.members[victim]
     folder, state, path = one.folder, one.party.state, one.journal.path
     before, whole, name = frames_of(one.journal), path.read_bytes(), run_name(one.journal)
-    now = (one.t, one.sent, one.said, one.attempts, one.made, one.estimate)
+    now = (one.t, one.sent, one.said, one.attempts, one.made, one.moved, one.estimate)
+    beside = {"stage": np.int64(0), "moved": np.array(one.moved), "signal": np.array(one.signal)}
     made.crash(victim)
     claims, monkey = (folder / "claims").read_bytes(), pytest.MonkeyPatch()
     for number in range(100):
@@ -184,7 +187,7 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(circle, monkey
         eager(monkey)
         done = crash_at(monkey, number)
         try:
-            finished = compaction.compact_sums(journal, 6, FEATURES, set(), state, 0)
+            finished = compaction.compact_sums(journal, 6, FEATURES, set(), state, **beside)
         except Crash:
             finished = None
         finally:
@@ -198,7 +201,7 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(circle, monkey
         else:
             assert path.read_bytes() == whole
         again = made.begin(victim).members[victim]
-        assert (again.t, again.sent, again.said, again.attempts, again.made, again.estimate) == now
+        assert (again.t, again.sent, again.said, again.attempts, again.made, again.moved, again.estimate) == now
         assert same_messages(frames_of(again.journal), before)  # nothing was said anew
         assert (folder / "claims").read_bytes() == claims and not list(folder.glob("*.part"))
         made.crash(victim)

@@ -94,11 +94,11 @@ def compact(journal: Journal, federation: Federation, name: str, t: int, reach: 
     return journal.rewrite(shorten, b"" if stands is None else packed(t, stands))
 
 
-def compact_sums(journal: Journal, t: int, width: int, turns: Collection[int], state: Any, stage: int, *,
-                 end: bool = False) -> bool:  # fmt: skip
+def compact_sums(journal: Journal, t: int, width: int, turns: Collection[int], state: Any, *, end: bool = False,
+                 **more: Any) -> bool:  # fmt: skip
     """The same of private sums, `width` numbers in round t, the last whose total is here; whether it was done.
 
-    `turns` are rounds that stay whole, `state` the method's after round t, under the terms of `stage`.
+    `turns` are rounds that stay whole, `state` the method's after round t; `more` arrays stand beside it.
     """
     old = t - 1
     size = frames.frame_size(8 * width)
@@ -110,7 +110,7 @@ def compact_sums(journal: Journal, t: int, width: int, turns: Collection[int], s
         numbers = phase >= Phase.AGAIN and 1 <= round <= old and round not in turns
         return wire.seal(frame) if numbers else frame
 
-    return journal.rewrite(shorten, packed(t, state, stage=np.int64(stage)))
+    return journal.rewrite(shorten, packed(t, state, **more))
 
 
 def _worth_it(journal: Journal, share: float, state: Any, old: int, t: int, end: bool) -> bool:

@@ -93,6 +93,8 @@ class Summer:
             self.ahead = (self.rounds + 2) << 12
         self._at, self.party = 0, self._terms[0].party()  # the stage whose terms it is under
         self.made: list[int] = []  # the stage in which each total was made
+        self.moved: list[float] = []  # how far the model came with each of them
+        self.signal: list[float] = []  # the length of each, over that of its noise
         self.sum: PrivateSum | None = None
         self._claims: ClaimFile | None = None
         self._broken = False
@@ -125,6 +127,7 @@ class Summer:
         self._at = int(more["stage"])
         if self._at > self.stage:
             raise Damaged(f"{self.journal.path}: compacted after an amendment whose papers are not here: restore them")
+        self.moved, self.signal = ([float(v) for v in more[name]] for name in ("moved", "signal"))
         self.party = self._terms[self._at].party()
         self.party.t, self.party.state = t, state
 
@@ -349,17 +352,23 @@ class Summer:
 
     def _learn(self, total: np.ndarray, stage: int) -> None:
         """Absorb the total of the next round, made in this stage; the own message of it is of no more use."""
+        before = self.party.estimate
         self._enter(stage)
         self.made.append(stage)
-        grid = self._terms[stage].grids[self.t]
+        grid, parties = self._terms[stage].grids[self.t], len(self._terms[stage].federation.parties)
+        values = grid.values(total)
+        self.signal.append(float(np.linalg.norm(values)) / (grid.scale * (parties * values.size) ** 0.5))
         self.party.restore(encode(np.zeros(total.size)))
-        self.party.receive_sum(encode(grid.values(total)))
+        self.party.receive_sum(encode(values))
+        self.moved.append(float(np.linalg.norm(self.party.estimate - before)))
 
     def _compact(self, *, end: bool = False) -> None:
         """Leave out what nobody can ask for any more; where members disagree, everything stays as it was said."""
         if self.t and not self._broken:
-            width = int(self._widths[self.t - 1])
-            compaction.compact_sums(self.journal, self.t, width, self._turns, self.party.state, self._at, end=end)
+            compaction.compact_sums(
+                self.journal, self.t, int(self._widths[self.t - 1]), self._turns, self.party.state, end=end,
+                stage=np.int64(self._at), moved=np.array(self.moved), signal=np.array(self.signal),
+            )  # fmt: skip
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

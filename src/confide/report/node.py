@@ -55,7 +55,7 @@ def subject(home: Path) -> Subject:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: it holds no rows and spends nothing")
     with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:
         member = (Summer if federation.summed else Trainer)(federation, identity, journal)
-        history = distances(federation, identity, member, journal)
+        history = progress(member) if isinstance(member, Summer) else distances(federation, identity, member, journal)
         run = run_of(federation, member, history)
         contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
     status = read_status(folder) or {}
@@ -104,7 +104,8 @@ def run_of(federation: Federation, member: Trainer | Summer, history: dict[str, 
     return Run(
         np.array(member.estimate)[None, None], history, spent, method.name, describe(method), member.t,
         method.bytes_sent(public.at(member.party.k), member.sent), 0.0, np.array([], np.int64),
-        id=federation.digest.hex()[:16], setting=setting, public=("distance",), delta=delta, not_covered=(ALONE,),
+        id=federation.digest.hex()[:16], setting=setting, public=("distance", "moved", "signal"), delta=delta,
+        not_covered=(ALONE,),
     )  # fmt: skip
 
 
@@ -117,13 +118,21 @@ def sent_under(federation: Federation, member: Trainer | Summer, how: str) -> li
     return [terms[head][t] for t, head in enumerate(member.heads)]
 
 
-def distances(federation: Federation, identity: Identity, member: Trainer | Summer, journal: Journal) -> dict[str, Any]:
+def progress(member: Summer) -> dict[str, Any]:
+    """How far the model of a private sum moved in each round, and how much of the sum was not noise.
+
+    All have the same model, and nobody sees others' messages. A round that bought something else than a step, as
+    moments, moves nothing: it is left out.
+    """
+    steps = [t for t, length in enumerate(member.moved, start=1) if length > 0]
+    return _history(steps, moved=[member.moved[t - 1] for t in steps], signal=[member.signal[t - 1] for t in steps])
+
+
+def distances(federation: Federation, identity: Identity, member: Trainer, journal: Journal) -> dict[str, Any]:
     """Largest distance of the own message to a neighbour's, or to the hub's mean, over its length, by round.
 
-    Of a private sum nobody sees messages, and all have the same total. Rounds whose numbers were left out have none.
+    Rounds whose numbers were left out have none.
     """
-    if isinstance(member, Summer):
-        return {"round": np.arange(1, member.t + 1), "distance": np.zeros(member.t)}
     share = 1.0 if federation.hub is None else 1.0 / len(federation.parties)
     out: dict[int, float] = {}
     for t in range(1, member.t + 1):
@@ -133,7 +142,12 @@ def distances(federation: Federation, identity: Identity, member: Trainer | Summ
         others = [_vector(journal.frame(card.digest, t)) for card in member.neighbours.values()]
         farthest = max(float(np.linalg.norm(share * v - own)) for v in others)
         out[t] = farthest / max(float(np.linalg.norm(own)), 1e-300)
-    return {"round": np.array([*out], np.int64), "distance": np.array([*out.values()])}
+    return _history([*out], distance=[*out.values()])
+
+
+def _history(rounds: list[int], **metrics: list[float]) -> dict[str, Any]:
+    """Of these rounds; nothing before the first is complete."""
+    return {name: np.array(values) for name, values in {"round": rounds, **metrics}.items()} if rounds else {}
 
 
 def _vector(frame: bytes) -> Any:
