@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from division import LONG, LONG_SECONDS, SLOW, TOGETHER
+from hypothesis import settings
 
 from confide.cli.compile import compiled
 from confide.planning.ahead import ALL
@@ -14,6 +15,8 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("CONFIDE_DATA", str(SHARED))
 HERE = Path(__file__).resolve().parent
+settings.register_profile("confide", deadline=None)  # a busy machine fails no test
+settings.load_profile("confide")
 
 
 def pytest_sessionstart(session):
