@@ -3,11 +3,11 @@
 import os
 import shutil
 
+import losing
 import numpy as np
 import pytest
-from circle import Circle
+from losing import PATH, RING, STAR, stay_without
 from plain_descent import expected
-from summing_streams import counted
 from test_compaction import IN_ORDER, Crash, crash_at, frames_of, lasting, same_messages
 from village import FEATURES, NAMES
 
@@ -26,31 +26,15 @@ from confide.node.summer import Disagreement
 from confide.privacy.ledger import Ledger
 
 ROUNDS = 10
-DESCENT = {"name": "JointDescent", "rounds": ROUNDS, "noise": 0.5, "first": "gradient", "collusion": 2}
+DESCENT = {**losing.DESCENT, "rounds": ROUNDS}
 MOMENTS = {**DESCENT, "first": "moments"}
-RING, PATH, STAR = confide.Graph.ring(5), confide.Graph.path(5), confide.Graph.star(5)
+pytestmark = pytest.mark.usefixtures("used")
 WHOLE, SEAL = wire.Form.WHOLE, wire.Form.SEAL
 
 
 @pytest.fixture
-def circle(tmp_path):
-    made = []
-
-    def make(algorithm=DESCENT, folder="home", **options):
-        one = Circle(tmp_path / folder, algorithm, **{"budget": (60.0, 1e-5), "patience": 0.0, **options})
-        one.rewrite(budget={"restarts": 3})
-        made.append(one)
-        return one
-
-    yield make
-    for one in made:
-        one.close()
-
-
-@pytest.fixture(autouse=True)
-def used(monkeypatch):
-    """No stream masks two messages, whatever happens."""
-    yield from counted(monkeypatch)
+def circle(circle):
+    return lambda algorithm=DESCENT, *args, **options: circle(algorithm, *args, restarts=3, **options)
 
 
 def eager(monkeypatch):
@@ -353,7 +337,7 @@ def test_a_member_is_lost_after_journals_were_compacted(circle, always, graph, l
         T = max(one.t for name, one in made.members.items() if name != lost)
         assert all(one.journal.horizon >= 2 for one in made.members.values())
         made.lose(lost, edges=edges)
-        stay = [name for name in NAMES if name != lost]
+        stay = stay_without(lost)
         while stopped and not all(one.done for one in made.members.values()):
             count = len(made.heard)
             made.carry(until=lambda made=made, count=count: len(made.heard) > count)
