@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 from division import LONG, LONG_SECONDS, SLOW, TOGETHER
+from hypothesis import settings
 
-from confide.cli.compile import ALL, compiled
+from confide.cli.compile import compiled
+from confide.planning.ahead import ALL
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn skips nine of its checks of estimators without it
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("CONFIDE_DATA", str(SHARED))
 HERE = Path(__file__).resolve().parent
+settings.register_profile("confide", deadline=None)  # a busy machine fails no test
+settings.load_profile("confide")
 
 
 def pytest_sessionstart(session):

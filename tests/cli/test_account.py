@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def test_account_shows_what_was_spent_on_what_and_what_is_left(path: Path) -> No
     lines = out.stdout.splitlines()
     assert max(len(line) for line in lines if str(path) not in line) <= 80
     text = " ".join(out.stdout.split())
-    rows = sqlite3.connect(path).execute("SELECT count(*) FROM chain").fetchone()[0]
+    with closing(sqlite3.connect(path)) as db:
+        rows = db.execute("SELECT count(*) FROM chain").fetchone()[0]
     for words in (
         f"verified: all {rows} rows are as they were written", "held: fit-2, ε=0.3", "UTC", "ward [7], each row",
         "budget ε=2 at δ=1e-06: spent ε=1, held by unfinished runs", "one more run of up to",

@@ -1,47 +1,114 @@
-"""What a command loads before it answers: libraries that it has no use for would be most of its time."""
+"""The start of commands: nothing is loaded that they have no use for. Times depend on machines, this does not."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from loading import loaded, modules
+from typer.testing import CliRunner
 
+from confide.cli import COMMANDS, app
 from confide.privacy import Gaussian
 from confide.privacy.ledger import Ledger
 
-HEAVY = ("numba", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn", "pandas", "matplotlib", "dp_accounting")
-ALGEBRA = ("scipy.special",)  # what accountants need
-CODE = (
-    "import sys\nfrom confide.cli import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-    f"print(*[m for m in {(*HEAVY, *ALGEBRA)} if m in sys.modules], file=sys.stderr)"
-)
+ACCOUNTANTS = {"scipy.special"}  # what they need
+GRAPHS = {"scipy.sparse"}
 
 
-def loaded(*arguments: str) -> set[str]:
-    """Those of the libraries above that a command loads."""
-    out = subprocess.run([sys.executable, "-c", CODE, *arguments], capture_output=True, text=True, check=True)
-    return set(out.stderr.split())
+def confide(*words: object) -> str:
+    out = CliRunner().invoke(app, [str(word) for word in words])
+    assert out.exit_code == 0, out.output
+    return out.stdout
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    with Ledger(tmp_path / "ledger") as book:
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows, a schema, two members and their federation, a ledger, a person's record."""
+    here = tmp_path_factory.mktemp("start")
+    (here / "rows.csv").write_text("age,dose,ill\n" + "".join(f"{30 + i % 40},{i % 7},{i % 2}\n" for i in range(60)))
+    confide("schema", "suggest", here / "rows.csv", "--label", "ill", "--output", here / "schema.toml")
+    (here / "other.toml").write_bytes((here / "schema.toml").read_bytes())
+    (here / "record.json").write_text('{"age": 40, "dose": 2, "ill": "1"}')
+    (here / "records.jsonl").write_text(confide(*person(here)))
+    for name, port in (("mercy", 7001), ("north", 7002)):
+        confide("node", "init", "--name", name, "--listen", f"127.0.0.1:{port}", "--home", here / name)
+    confide(*new(here, here / "federation.toml"))
+    with Ledger(here / "ledger") as book:
         book.open_population("ward", 2.0, 1e-6)
         book.charge("ward", "fit", 1, [Gaussian(0.1, 1.0)], method="CDPADMM", guarantee="proven: clipped")
-    return tmp_path / "ledger"
+    return here
+
+
+def person(here: Path) -> tuple[object, ...]:
+    asked = ("randomize", "--task", "flu", "--person", "17", "--epsilon", "1", "--book", here / "book.db")
+    return (*asked, "--schema", here / "schema.toml", "--record", here / "record.json")
+
+
+def new(here: Path, output: Path) -> tuple[object, ...]:
+    parties = ("--party", f"{here / 'mercy' / 'card.toml'}=60", "--party", f"{here / 'north' / 'card.toml'}=60")
+    return ("federation", "new", *parties, "--schema", here / "schema.toml", "--epsilon", "3", "--output", output)
+
+
+def test_help_of_all_commands() -> None:
+    found = modules("--help")
+    assert found == {f"confide.cli.{name}" for name in (*COMMANDS, "lines", "node_options", "node_view")}
+
+
+@pytest.mark.parametrize("words, files", [("account --help", {"account", "lines"}), ("--version", set()),
+                                          ("schema check --help", {"schema", "lines"})])  # fmt: skip
+def test_one_command_does_not_load_the_others(words: str, files: set[str]) -> None:
+    assert modules(*words.split()) == {f"confide.cli.{name}" for name in files}
 
 
 def test_the_list_of_methods() -> None:
-    assert loaded("algorithms") <= {*ALGEBRA}
+    assert loaded("algorithms") <= ACCOUNTANTS
 
 
-def test_an_account(ledger: Path) -> None:
-    assert loaded("account", "--ledger", str(ledger)) <= {*ALGEBRA}
+def test_an_account(place: Path) -> None:
+    found = modules("account", "--ledger", str(place / "ledger"))
+    assert found <= {*ACCOUNTANTS, "numpy", "rich", "confide.cli.account", "confide.cli.lines"}
 
 
-def test_rows_that_are_only_looked_at(tmp_path: Path) -> None:
-    """pandas comes with pyarrow, where both are installed."""
-    data, schema = tmp_path / "rows.csv", tmp_path / "schema.toml"
-    data.write_text("age,dose,ill\n" + "".join(f"{30 + i % 40},{i % 7},{i % 2}\n" for i in range(60)))
-    assert loaded("schema", "suggest", str(data), "--label", "ill", "--output", str(schema)) <= {"pandas"}
-    assert loaded("schema", "check", str(data), "--schema", str(schema)) <= {"pandas"}
+@pytest.mark.parametrize(
+    "words",
+    ["suggest {0}/rows.csv --label ill", "check {0}/rows.csv --schema {0}/schema.toml",
+     "merge {0}/schema.toml {0}/other.toml"],
+    ids=lambda words: words.split()[0],
+)  # fmt: skip
+def test_rows_and_schemas_that_are_only_looked_at(place: Path, words: str) -> None:
+    assert modules("schema", *words.format(place).split()) <= {"numpy", "confide.cli.schema", "confide.cli.lines"}
+
+
+def test_a_persons_record(place: Path) -> None:
+    assert modules(*map(str, person(place))) <= {"numpy", "confide.cli.randomize"}
+
+
+def test_records_that_are_stored(place: Path) -> None:
+    words = "node ingest {0}/records.jsonl --schema {0}/schema.toml --task flu --epsilon-range 0.5 8 --home {0}/mercy"
+    assert loaded(*words.format(place).split()) <= GRAPHS
+
+
+def test_a_federation(place: Path, tmp_path: Path) -> None:
+    file, home = str(place / "federation.toml"), str(place / "mercy")
+    assert loaded(*map(str, new(place, tmp_path / "new.toml"))) <= ACCOUNTANTS
+    assert loaded("federation", "review", file, "--home", home) <= ACCOUNTANTS | GRAPHS
+    assert loaded("federation", "sign", file, "--home", home, "--yes") <= ACCOUNTANTS | GRAPHS
+    address = ("--address", "mercy=127.0.0.1:7003", "--yes")
+    assert loaded("federation", "amend", file, "--home", home, *address) <= ACCOUNTANTS | GRAPHS
+
+
+def test_a_node_that_is_made_and_asked(place: Path, tmp_path: Path) -> None:
+    made = loaded("node", "init", "--name", "lake", "--listen", "127.0.0.1:7003", "--home", str(tmp_path / "lake"))
+    assert made == set()
+    assert not modules("node", "status", "--home", str(place / "mercy")) & {"numpy", "asyncio", "cryptography"}
+
+
+def test_predictions_for_few_rows(place: Path, tmp_path: Path) -> None:
+    schema, model = place / "schema.toml", tmp_path / "model.json"
+    confide("fit", place / "rows.csv", "--schema", schema, "--epsilon", 3, "--parties", 3, "--rounds", 3, "--seed", 1,
+            "--out", model)  # fmt: skip
+    assert loaded("predict", str(model), str(place / "rows.csv")) <= GRAPHS
+    assert loaded("predict", str(model), str(place / "rows.csv"), "--probabilities") <= GRAPHS | ACCOUNTANTS
+
+
+def test_the_list_of_experiments() -> None:
+    assert modules("reproduce") <= {"numpy", "rich", *(f"confide.cli.{file}" for file in ("reproduce", "demo"))}

@@ -177,6 +177,50 @@ def test_two_lost_messages_of_one_round_are_two_more_attempts(tmp_path):
     assert all(claims.last == (3, 1) for claims in village.claims)
 
 
+def shortened(village, k, last):
+    """Seals in the place of the sums up to this round."""
+    for at, frame in enumerate(village.journals[k]):
+        if wire.place(frame)[1] >= Phase.AGAIN and wire.place(frame)[0] <= last:
+            village.journals[k][at] = wire.seal(frame)
+
+
+@pytest.mark.parametrize("graph", [Graph.path(4), Graph.star(4)], ids=["path", "star"])
+@pytest.mark.parametrize("lost", [None, 3, 4], ids=["", "round 3", "round 4"])
+def test_rounds_without_numbers_are_passed_over(graph, lost, tmp_path):
+    """Sealed before the last total, at every step; a message lost on the way is begun again, as ever."""
+    widths = (3, 40, 7, 2, 5)
+    village, values = Village(graph, tmp_path, widths), numbers(widths)
+    missed = lost is None
+    while not all(one.done for one in village.parties):
+        moved = False
+        for k in range(graph.size):
+            moved |= village.listen(k)
+            if not missed and k == 1 and village.parties[k].turn == lost:
+                village.parties[k].contribute(values(lost, k))  # and it crashes before the frame is in the journal
+                village.again(k)
+                moved = missed = True
+            else:
+                moved |= village.speak(k, values)
+            place = village.parties[k]._pass.place
+            shortened(village, k, place.round - 2)
+            village.again(k)
+            assert village.parties[k]._pass.place == place
+            if place.round > 3 and not village.parties[k].done:
+                assert min(village.parties[k].totals) == place.round - 1
+        assert moved
+    assert all(claims.last == (5, 1) for claims in village.claims)
+    for one in village.parties:
+        assert np.array_equal(one.totals[5], exact(values, graph, 5))
+
+
+def test_a_journal_without_the_round_after_those_that_were_left_out_is_refused(tmp_path):
+    village, values = Village(Graph.path(3), tmp_path, WIDTHS), numbers(WIDTHS)
+    village.run(values, until=lambda: village.parties[0].turn == 3)
+    shortened(village, 0, 2)
+    with pytest.raises(ValueError, match="no numbers of round 2, and no frame of the one after"):
+        village.again(0)
+
+
 def test_a_journal_older_than_its_claims_is_refused(tmp_path):
     village, values = Village(Graph.path(3), tmp_path, WIDTHS), numbers(WIDTHS)
     village.run(values, until=lambda: village.parties[0].turn == 1)

@@ -17,6 +17,7 @@ from village import free_ports
 from waiting import wait_for
 
 from confide.node.codes import Code
+from confide.node.journal import running
 
 KINDS = {  # how many of each; some strike two members at once
     "kill": 30, "die paid": 4, "die noised": 4, "term": 6, "stop": 18, "full disk": 7, "full journal": 5, "hole": 4,
@@ -126,10 +127,10 @@ class Havoc:
         self._die_paid(victims, seconds, "noised")
 
     def _term(self, victims, seconds):
+        for name in victims:  # one that was started just now is a program that the system ends, until it holds the run
+            assert wait_for(lambda name=name: running(self.village.run_folder(name)), HEALED_SECONDS)
         self.village.kill(*victims, how=signal.SIGTERM)
         codes = {name: self.village.jobs[name].exitcode for name in victims}
-        # before the node listens for signals, as between two amendments, the system ends it: a shell says 143, too
-        codes = {name: 128 - code if code == -signal.SIGTERM else code for name, code in codes.items()}
         assert codes == dict.fromkeys(victims, 128 + signal.SIGTERM), (codes, self.village.log(victims[0])[-2000:])
         self.village.start(*victims)
 

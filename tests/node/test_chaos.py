@@ -36,6 +36,8 @@ STAY = tuple(name for name in NAMES if name != LOST)
 RING = {name: (NAMES[k - 1], NAMES[(k + 1) % 5]) for k, name in enumerate(NAMES)}
 FEW = (("kill", "ash"), ("relay", "relay"), ("stop", "doum"), ("term", "birch"))
 UNLIKELY = 1e-12  # of a true statement to be taken for false
+# Rounds times the square of a shift of all their noise, in deviations, beyond which `plausible` sees it but for that
+VISIBLE = (scipy.stats.chi2.isf(UNLIKELY, FEATURES) ** 0.5 + scipy.stats.norm.isf(UNLIKELY)) ** 2
 pytestmark = pytest.mark.slow
 
 
@@ -189,8 +191,15 @@ def check_learned(village, sent):
         after = range(turn + 1, ROUNDS + 1)
         assert plausible(noise_of(sent, name, left, 4, X, y, after)), name
         assert np.array_equal(village.model(name).coefficients.ravel(), sent.numbers[name, ROUNDS])
-        wrong = noise_of(sent, name, left, 4, X, y, after, dual=NOISE / 2)
-        assert not plausible(wrong), f"{name}: duals that are wrong by half the noise would not be seen"
+        # Would wrong duals be seen? What the lost link had added up to is chance: in simulations of this run, at one of
+        # its ends in five, less than the noise hides for sure, and at both in one run of sixty. Where it is more, duals
+        # that keep it must be seen; and so must others that are wrong by no more than that.
+        wrong = [np.full(FEATURES, NOISE * (1.001 * VISIBLE / len(after) / FEATURES) ** 0.5)]  # about half the noise
+        if LOST in RING[name]:
+            wrong.append(COUPLING * sum(sent.numbers[name, t] - sent.numbers[LOST, t] for t in range(1, turn)))
+        for dual in wrong:
+            if len(after) * np.sum((dual / NOISE) ** 2) > VISIBLE:
+                assert not plausible(noise_of(sent, name, left, 4, X, y, after, dual=dual)), f"{name}: {dual}"
 
 
 def test_who_tells_different_things_is_found_out_among_faults(tmp_path):

@@ -1,6 +1,8 @@
 """A compacted journal: shorter, and as good for a restart, a dispute, the ledger, an amendment and a new neighbour."""
 
 import os
+import stat
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import confide
 from confide.algorithms import REGISTRY
 from confide.errors import ConfideError
 from confide.network import wire
-from confide.node import compaction
+from confide.node import compaction, office
 from confide.node.comparison import compared
 from confide.node.contributions import contributions
 from confide.node.export import export
@@ -105,8 +107,8 @@ def test_a_state_stands_for_the_messages_of_every_method(tmp_path, monkeypatch, 
     rng, heads = np.random.default_rng(3), {}
     found = []
     for eager in (False, True):
-        monkeypatch.setattr(compaction, "LEAST", 1 if eager else 1 << 40)
-        monkeypatch.setattr(compaction, "SHARE", 0.0)
+        monkeypatch.setattr(compaction, "LEAST", -(1 << 20) if eager else 1 << 40)  # though a state takes more room
+        monkeypatch.setattr(compaction, "SHARE", -np.inf)
         journal = Journal(tmp_path / f"run-{eager}", federation.digest)
         member = Trainer(federation, ash, journal, None, village.folder / "ash.npz")
         member.begin()
@@ -155,7 +157,8 @@ def crash_at(monkeypatch, number):
         def call(*args, **options):
             if len(done) == number:
                 raise Crash
-            done.append(name)
+            folder = name == "fsync" and stat.S_ISDIR(os.fstat(args[0]).st_mode)
+            done.append(f"{name} folder" if folder else name)
             return real(*args, **options)
 
         return call
@@ -163,6 +166,15 @@ def crash_at(monkeypatch, number):
     for where, name in ((os, "open"), (os, "fsync"), (os, "fdatasync"), (os, "close"), (Path, "replace")):
         monkeypatch.setattr(where, name, counted(name, getattr(where, name)))
     return done
+
+
+def lasting(done):
+    """Of what was done, what decides which file is there after the power goes."""
+    return [one for one in done if one == "replace" or one.startswith("fsync")]
+
+
+# The new bytes, then the name. What they were called before needs no sync: without the rename the old file is there.
+IN_ORDER = ["fsync", "replace", "fsync folder"]
 
 
 @pytest.mark.parametrize("algorithm", [ADMM, DPSGD], ids=["numbers", "seals"])
@@ -174,7 +186,7 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(members, monke
     before, bytes_before, name = frames_of(one.journal), one.journal.path.read_bytes(), run_name(one.journal)
     state, estimate, sent = one.party.state, one.estimate, one.sent
     ours.leave("ash")
-    ends, monkey = [], pytest.MonkeyPatch()
+    monkey = pytest.MonkeyPatch()
     for number in range(100):
         one.journal.path.write_bytes(bytes_before)
         journal = Journal(folder, federation.digest)
@@ -189,8 +201,8 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(members, monke
         with Journal(folder, federation.digest, write=False) as reader:  # what others see at this moment
             assert same_messages(frames_of(reader), before) and run_name(reader) == name
         journal.close()
+        assert lasting(done) == IN_ORDER[: len(lasting(done))]
         if "replace" in done:
-            assert "fsync" in done[: done.index("replace")]  # whole before it has the name
             assert one.journal.path.stat().st_size < len(bytes_before)
         else:
             assert one.journal.path.read_bytes() == bytes_before
@@ -199,12 +211,11 @@ def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(members, monke
         assert (again.t, again.sent) == (25, sent) and np.array_equal(again.estimate, estimate)
         assert not list(folder.glob("*.part"))
         ours.leave("ash")
-        ends.append(done[-1] if done else "")
         if finished:
             break
     else:
         raise AssertionError("never finished")
-    assert ends.count("replace") >= 1 and ends.count("fsync") >= 2  # between those: file, then folder
+    assert lasting(done) == IN_ORDER
     ours.join("ash", federation)
     ours.run()
     assert {one.t for one in ours.members.values()} == {40}
@@ -254,6 +265,18 @@ def test_without_room_on_the_disk_the_run_goes_on(members, eager, monkeypatch, c
     monkeypatch.setattr(os, "fsync", real)
     ours.run()
     assert forms(one)[0] == wire.Form.NUMBERS and one.t == 40
+
+
+def test_patience_counts_from_the_last_round_not_from_the_compaction(members, monkeypatch):
+    """As at the end of a run that stopped for a silent member: the others may go on without it as soon as before."""
+    ours = members(ADMM)
+    ours.run(until=30)
+    one, then = ours.members["ash"], time.time() - 1000
+    os.utime(one.journal.path, (then, then))
+    monkeypatch.setattr(compaction, "LEAST", 1)
+    one.end()
+    home = ours.village.folder / "ash"
+    assert one.journal.horizon > 20 and office._moved(home, one.federation) == pytest.approx(then, abs=1)
 
 
 def test_the_ledger_and_the_memory_agree_with_a_compacted_journal(members, eager):

@@ -1,8 +1,10 @@
 """The journal: written once, whole after a crash at any byte, refused when damaged."""
 
+import fcntl
 import os
 import shutil
 import struct
+import threading
 import zlib
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from confide.network import wire
 from confide.network.identity import Identity
-from confide.node.journal import Journal
+from confide.node.journal import Journal, running
 
 RUN = bytes(range(32))
 
@@ -167,11 +169,24 @@ def test_another_run_or_another_file_is_refused(filled):
 def test_one_process_writes_others_may_read(filled):
     folder, everything = filled
     with Journal(folder, RUN):
+        assert running(folder)
         with pytest.raises(ValueError, match="in use by another process"):
             Journal(folder, RUN)
         with Journal(folder, RUN, write=False) as reader:
             assert list(reader.frames()) == everything
     Journal(folder, RUN).close()
+
+
+def test_who_looks_whether_a_node_runs_keeps_none_from_starting(filled):
+    """`confide node status` has the lock for a moment, and a node that is refused stays down."""
+    folder, _ = filled
+    looking = os.open(folder / "lock", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    moment = threading.Timer(0.05, os.close, [looking])
+    moment.start()
+    Journal(folder, RUN).close()
+    moment.join()
+    assert not running(folder)
 
 
 def test_every_journal_has_a_name_of_its_own(tmp_path):

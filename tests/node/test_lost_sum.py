@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from circle import Circle
+from losing import DESCENT, PATH, RING, ROUNDS, STAR, stay_without
 from plain_descent import expected
-from summing_streams import counted
 from village import NAMES, SIZES, rows
 
 import confide
@@ -17,35 +16,8 @@ from confide.node.amendment import Amendment, amended
 from confide.node.caps import promise
 from confide.node.review import amendment_page
 
-ROUNDS = 8
-DESCENT = {"name": "JointDescent", "rounds": ROUNDS, "noise": 0.5, "first": "gradient", "collusion": 2}
-PATH, RING, STAR = confide.Graph.path(5), confide.Graph.ring(5), confide.Graph.star(5)
+pytestmark = pytest.mark.usefixtures("used")
 FEW = ("row", "replace", "outsiders and any 2 of 5 parties together")
-
-
-@pytest.fixture
-def circle(tmp_path):
-    made = []
-
-    def make(algorithm=DESCENT, weighting="parties", **options):
-        one = Circle(tmp_path / "home", algorithm, **{"budget": (60.0, 1e-5), "patience": 0.0, **options})
-        one.rewrite(model={"weighting": weighting}, budget={"restarts": 2})
-        made.append(one)
-        return one
-
-    yield make
-    for one in made:
-        one.close()
-
-
-@pytest.fixture(autouse=True)
-def used(monkeypatch):
-    """No stream masks two messages, whatever happens."""
-    yield from counted(monkeypatch)
-
-
-def stay_without(*lost):
-    return [name for name in NAMES if name not in lost]
 
 
 # --- the model --------------------------------------------------------------------------------------------------------

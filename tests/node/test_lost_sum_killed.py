@@ -4,44 +4,14 @@ import json
 from itertools import pairwise
 
 import pytest
-from circle import Circle
-from summing_streams import counted
+from losing import PATH, RING, ROUNDS, STAR, stay_without
 from typer.testing import CliRunner
-from village import NAMES
 
-import confide
 from confide.cli import app
 from confide.network.frames import Phase
 from confide.privacy.ledger import Ledger
 
-ROUNDS = 8
-DESCENT = {"name": "JointDescent", "rounds": ROUNDS, "noise": 0.5, "first": "gradient", "collusion": 2}
-PATH, RING, STAR = confide.Graph.path(5), confide.Graph.ring(5), confide.Graph.star(5)
-
-
-@pytest.fixture
-def circle(tmp_path):
-    made = []
-
-    def make(algorithm=DESCENT, weighting="parties", **options):
-        one = Circle(tmp_path / "home", algorithm, **{"budget": (60.0, 1e-5), "patience": 0.0, **options})
-        one.rewrite(model={"weighting": weighting}, budget={"restarts": 2})
-        made.append(one)
-        return one
-
-    yield make
-    for one in made:
-        one.close()
-
-
-@pytest.fixture(autouse=True)
-def used(monkeypatch):
-    """No stream masks two messages, whatever happens."""
-    yield from counted(monkeypatch)
-
-
-def stay_without(*lost):
-    return [name for name in NAMES if name not in lost]
+pytestmark = pytest.mark.usefixtures("used")
 
 
 class Crash(BaseException):

@@ -8,8 +8,8 @@ import pytest
 from test_member import SECURE, close, trainer
 from village import Village
 
-from confide.cli.node import lines, view
 from confide.cli.node_log import json_log
+from confide.cli.node_view import lines, view
 from confide.node import daemon
 from confide.node.outlook import Outlook
 

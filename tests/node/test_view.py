@@ -13,7 +13,7 @@ from village import NAMES, Village
 from waiting import wait_for
 
 from confide.cli import app
-from confide.cli.node import lines
+from confide.cli.node_view import lines
 from confide.runs.model import Model
 
 CDP = {"name": "CDPADMM", "rounds": 300, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 16.0}

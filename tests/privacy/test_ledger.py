@@ -4,6 +4,7 @@ import math
 import sqlite3
 import warnings
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -317,7 +318,8 @@ def test_a_budget_is_set_once_and_changed_only_on_purpose(ledger: Ledger) -> Non
         ledger.change_budget("p", 0.9, 1e-6)
     one_line(error)
     ledger.change_budget("p", 1.0, 1e-6)
-    rows = sqlite3.connect(ledger.path).execute("SELECT epsilon FROM budgets").fetchall()
+    with closing(sqlite3.connect(ledger.path)) as db:
+        rows = db.execute("SELECT epsilon FROM budgets").fetchall()
     assert [e for (e,) in rows] == [1, 1, 2, 1]  # opened, calculus fixed, raised, lowered
 
 
@@ -356,7 +358,8 @@ def test_changed_data_warns_and_continues_the_spend(ledger: Ledger) -> None:
     with pytest.warns(UserWarning, match="'p' changed: its spend continues"):
         assert ledger.note_data("p", [b"other rows"])
     assert ledger.spent("p") == spent
-    stored = sqlite3.connect(ledger.path).execute("SELECT hash FROM fingerprints").fetchall()
+    with closing(sqlite3.connect(ledger.path)) as db:
+        stored = db.execute("SELECT hash FROM fingerprints").fetchall()
     import hashlib
 
     assert len(stored) == 2 and hashlib.sha256(b"rows").digest() not in {h for (h,) in stored}

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from confide.cli import app
 from confide.files import write_whole
 from confide.privacy import Label
 from confide.runs.model import Model, Spent
+from confide.runs.predicting import predictions
 from confide.schema.schema import Schema
 
 COLUMNS = """
@@ -241,3 +243,17 @@ def test_predict_takes_what_a_node_exports(tmp_path: Path, schema: bool) -> None
     assert [values[a] for a in answers["predictions"]] == expected.tolist() and len({*expected}) == 2
     margins = X[1::2] @ beta[:3] + beta[3]
     np.testing.assert_allclose(np.array(answers["probabilities"])[:, 1], 1 / (1 + np.exp(-margins)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("shorter", [1.0, 0.3])
+def test_rows_of_a_file_are_clipped_by_schema_and_model(tmp_path: Path, shorter: float) -> None:
+    """Once, where the schema's bound is the model's; by both, where the model's is less."""
+    model = replace(made(), row_norm=shorter)
+    rows = [(age, job) for age in range(0, 101, 5) for job in ("cook", "clerk")]
+    (tmp_path / "d.csv").write_text("age,job\n" + "".join(f"{age},{job}\n" for age, job in rows))
+    X = np.array([[age / 50 - 1, job == "cook", job == "clerk"] for age, job in rows], float)
+    assert np.all(np.linalg.norm(X, axis=1) >= 1.0)
+    answers, chances = predictions(model, tmp_path / "d.csv", True)
+    assert answers == model.predict(X) and chances is not None
+    np.testing.assert_allclose(chances, model.probabilities(X), rtol=1e-14)
+    assert predictions(model, tmp_path / "d.csv", False) == (answers, None)

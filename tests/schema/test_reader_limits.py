@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from confide.schema import tables
 from confide.schema.reader import ingest
 from confide.schema.schema import Column, Schema, Target
 
@@ -75,6 +76,18 @@ def test_csv_needs_no_pyarrow_and_parquet_says_that_it_does(tmp_path, monkeypatc
     assert ingest(tmp_path / "d.csv", SCHEMA, tmp_path / "work").y.tolist() == [-1, 1]
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'confide\[parquet\]'"):
         ingest(tmp_path / "d.parquet", SCHEMA, tmp_path / "work")
+
+
+def test_a_small_file_is_read_without_pyarrow(tmp_path, monkeypatch):
+    """Loading it would take longer."""
+    text = "age,job,note,y\n" + "1,cook,x,no\n" * 50
+    (tmp_path / "d.csv").write_text(text)
+    read = []
+    monkeypatch.setattr(tables, "_arrow_csv", lambda *given: read.append(given) or tables._plain_csv(*given))
+    for small in (len(text), len(text) + 1):
+        monkeypatch.setattr(tables, "SMALL", small)
+        assert ingest(tmp_path / "d.csv", SCHEMA, tmp_path / str(small)).y.tolist() == [-1] * 50
+        assert len(read) == 1
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,41 +1,41 @@
-"""The command line. Nothing heavy is imported before a command needs it, so that help and completion are instant."""
+"""The command line. Nothing heavy is imported before a command needs it, so that help and completion are instant.
+
+A command is a function, or a group of them, in the file of its name; only the file of the one that was asked for is
+loaded. Typer looks at every argument of what it is given, and most of them are other commands'.
+"""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from confide._version import __version__
-from confide.cli import (
-    account,
-    algorithms,
-    audit,
-    bench,
-    compile,
-    demo,
-    federation,
-    fit,
-    node,
-    plan,
-    predict,
-    randomize,
-    relay,
-    report,
-    reproduce,
-    schema,
-    sweep,
-)
 from confide.errors import describe, expected
 
 TRACKER = "https://github.com/confide/confide/issues"
+COMMANDS = ("demo", "fit", "predict", "plan", "algorithms", "audit", "account", "randomize", "relay", "report",
+            "reproduce", "sweep", "bench", "compile", "schema", "federation", "node")  # fmt: skip
 
 
 class OneLine(TyperGroup):
     """Commands that fail with one line on stderr and exit code 2, or 130 for Ctrl-C; a bug of ours has a traceback."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{**given, "commands": dict.fromkeys(COMMANDS)})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = loaded(cmd_name)
+        return self.commands.get(cmd_name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:
@@ -53,6 +53,19 @@ class OneLine(TyperGroup):
         if code == 130:
             fail("interrupted", 130)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def loaded(name: str) -> Any:
+    """The command of that name; a file that cuts its arguments in its own way has a COMMAND."""
+    file = import_module(f"{__name__}.{name}")
+    found = getattr(file, name)
+    if isinstance(found, typer.Typer):
+        made: Any = get_group(found)
+        made.name = name
+        return made
+    one = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    one.command(name, cls=getattr(file, "COMMAND", None))(found)
+    return get_command(one)
 
 
 def tracker() -> str:
@@ -92,25 +105,6 @@ def top(context: typer.Context, version: Annotated[bool, typer.Option("--version
         typer.echo(f"confide {__version__}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-app.command()(demo.demo)
-app.command()(fit.fit)
-app.command()(predict.predict)
-app.command(cls=plan.Several)(plan.plan)
-app.command()(algorithms.algorithms)
-app.command()(audit.audit)
-app.command()(account.account)
-app.add_typer(schema.schema, name="schema")
-app.command()(randomize.randomize)
-app.add_typer(federation.federation, name="federation")
-app.add_typer(node.node, name="node")
-app.command()(relay.relay)
-app.command()(report.report)
-app.command()(reproduce.reproduce)
-app.command()(sweep.sweep)
-app.command()(bench.bench)
-app.command()(compile.compile)
 
 
 def main() -> None:

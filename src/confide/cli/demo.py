@@ -65,7 +65,7 @@ def demo(
 
 def nodes(output: Path, json: bool) -> None:
     """The demo in `confide.demo.network`."""
-    from confide.cli.node import needed
+    from confide.cli.node_options import needed
 
     needed()
     from confide.demo.network import run

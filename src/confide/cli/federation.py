@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.lines import folded
+from confide.cli.node_options import HERE, Home, Json, needed
 from confide.errors import ConfideError
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def new(
 
     Example: confide federation new --party a/card.toml=400 --party b/card.toml=300 --features 4 --epsilon 1
     """
-    from confide.cli.node import needed
-
     needed()
     from confide.files import check_new, write_whole
     from confide.network.identity import load_card
@@ -139,13 +138,10 @@ def new(
 
 
 Agreed = Annotated[Path, typer.Argument(metavar="FILE", help="The file that all members agree on.")]
-Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
 Consent = Annotated[
     str | None, typer.Option(metavar="NAME", help="Let a method of another package meet your rows, by its name.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-HERE = Path(".confide")
 
 
 @federation.command()
@@ -157,8 +153,6 @@ def review(file: Agreed, home: Home = HERE, json: Json = False) -> None:
 
     Example: confide federation review federation.toml --home mercy
     """
-    from confide.cli.node import needed
-
     needed()
     from confide.network.identity import CARD, load_card
     from confide.node import federation as federations
@@ -192,8 +186,6 @@ def sign(
 
     Example: confide federation sign federation.toml --home mercy --yes
     """
-    from confide.cli.node import needed
-
     needed()
     from confide.node import office, review
 
@@ -246,8 +238,6 @@ def amend(
 
     Example: confide federation amend federation.toml --home mercy --without north
     """
-    from confide.cli.node import needed
-
     needed()
     from confide.files import check_new, write_whole
     from confide.network.identity import load_card

@@ -64,8 +64,9 @@ def fit(
 
     Example: confide fit data.csv --schema schema.toml --label income --group hospital --epsilon 1
     """
-    from confide.cli.compile import FIT, compiled
+    from confide.cli.compile import compiled
     from confide.files import check_new
+    from confide.planning.ahead import FIT
 
     check_new(out, "--out")
     if run is not None:

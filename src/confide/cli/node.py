@@ -5,18 +5,16 @@ from __future__ import annotations
 import json as jsonlib
 import re
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from confide.cli.federation import Consent, consent_to_run
 from confide.cli.lines import folded
-from confide.errors import ConfideError, MissingExtra
+from confide.cli.node_options import HERE, Home, Json, needed
+from confide.cli.node_view import heard, lines, view
+from confide.errors import ConfideError
 from confide.files.plain import without_infinity
-
-if TYPE_CHECKING:
-    from confide.node.daemon import Status
 
 node = typer.Typer(
     help="Be one party of a federation, or its hub.",
@@ -24,14 +22,9 @@ node = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Home = Annotated[Path, typer.Option("--home", metavar="DIR", envvar="CONFIDE_HOME", help="The node's own folder.")]
 Encrypt = Annotated[
     bool, typer.Option("--encrypt", help="Encrypt the key: by CONFIDE_PASSPHRASE, CONFIDE_PASSPHRASE_FILE, or asked.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-HERE = Path(".confide")
-SILENT_SECONDS = 10.0
-ENDED = ("finished", "stopped", "failed")
 
 
 @node.command()
@@ -110,8 +103,9 @@ def ingest(
     import sys
     from contextlib import nullcontext
 
-    from confide.node.records import RecordStore, lines
+    from confide.node.records import RecordStore
     from confide.node.records import ingest as take
+    from confide.node.records import lines as read_lines
     from confide.schema.schema import Schema
 
     if not re.fullmatch(r"\w[\w.-]{0,99}", task):
@@ -120,7 +114,7 @@ def ingest(
     with nullcontext(sys.stdin.buffer) if str(records) == "-" else records.open("rb") as file:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with RecordStore(path, agreed, task, epsilon_range) as store:
-            receipt, total = take(lines(file), store), len(store)
+            receipt, total = take(read_lines(file), store), len(store)
     if json:
         refused = [{"line": line, "what": what} for line, what in receipt.refused]
         said = {"store": str(path), "records": total, **receipt._asdict(), "refused": refused}
@@ -210,8 +204,7 @@ def status(home: Home = HERE, json: Json = False) -> None:
     Example: confide node status --home mercy --json
     """
     needed()
-    from confide.node.daemon import read_status
-    from confide.node.journal import running
+    from confide.node.status import read_status, running, runs
 
     latest = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
     if json:
@@ -234,6 +227,7 @@ def model(
     """
     needed()
     from confide.node.export import export
+    from confide.node.status import runs
 
     folders = runs(home)
     if not folders:
@@ -289,113 +283,3 @@ def agreed(federation: Path, home: Path) -> bool:
         return False
     typer.echo("\n".join(page(papers, name)))
     return asked(f"Sign this as {name}, and train?")
-
-
-def needed() -> None:
-    """One line where the packages for nodes are missing."""
-    from importlib.util import find_spec
-
-    if not find_spec("cryptography"):
-        raise MissingExtra("nodes, and their secure noise, need cryptography: pip install 'confide[node,secure]'")
-
-
-def runs(home: Path) -> list[Path]:
-    """Folders of this node's runs, the latest first."""
-    return sorted(home.glob("runs/*/"), key=lambda folder: (folder / "journal").stat().st_mtime, reverse=True)
-
-
-def heard(status: dict[str, Any], running: bool) -> dict[str, Any]:
-    """The status with a word about it where the node has stopped telling: killed, or on a disk that is full."""
-    ago = time() - status["updated"]
-    if status["state"] in ENDED:
-        return status
-    if not running:
-        words = f"no node is running: this is what it said {ago:.0f} s ago; run it again to resume"
-        return {**status, "state": "interrupted", "reason": words}
-    if ago < SILENT_SECONDS:
-        return status
-    return {**status, "reason": f"running, but no word for {ago:.0f} s: it may be busy, or its disk full"}
-
-
-def lines(status: dict[str, Any]) -> list[str]:
-    """A status as people read it, in 80 columns."""
-    from confide.node.status import standing_and_way
-
-    out = [
-        f"{status['node']} in {status['federation']} ({status['run']}): {status['state']}, "
-        f"round {status['round']} of {status['rounds']}",
-        *(f"  {words}" for words in (status["reason"], status.get("notice")) if words),
-        *([f"  {words}"] if (words := status.get("promise")) else []),
-        f"  {status['method']}; guarantee {status['guarantee']}",
-    ]
-    if status["spent_epsilon"] is not None:
-        few = status.get("spent_few")
-        first = "" if few is None else f"ε={few:.4g}, against all others together "
-        out.append(f"  spent {first}ε={status['spent_epsilon']:.4g}")
-    if status["consensus_distance"] is not None:
-        out.append(f"  distance to the neighbours {status['consensus_distance']:.2g} of the message's length")
-    if status.get("unsigned"):
-        out.append(f"  not signed yet by {', '.join(status['unsigned'])}")
-    if status.get("left"):
-        out.append(f"  goes on without {', '.join(status['left'])}")
-    for name, one in status["neighbours"].items():
-        words = f"misbehaved: {bad}" if (bad := one.get("misbehaved")) else one["trouble"]
-        out.append(f"  {name:<20} {standing_and_way(one)}" + (f"  {words}" if words else ""))
-    if status.get("relay") not in (None, "", "up"):
-        out.append(f"  nobody can call through the relay: {status['relay']}")
-    if status.get("journal_bytes"):
-        out.append(f"  journal of {status['journal_bytes'] / 1e6:.3g} MB")
-    if status.get("refused"):
-        out.append(f"  {status['refused']} connections and questions turned away")
-    return [part for line in out for part in folded(line, rest="    ").splitlines()]
-
-
-class view:
-    """A live view on a terminal; elsewhere a line on stderr when a neighbour or the state changes, and now and then."""
-
-    def __init__(self, quiet: bool) -> None:
-        from confide.cli.progress import Lines
-
-        self.quiet, self.last, self.noticed = quiet, "", ""
-        self.rounds = Lines("rounds")
-        self.live: Any = None
-
-    def __enter__(self) -> Any:
-        import sys
-
-        if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self.live = Live(console=Console(stderr=True, highlight=False), transient=True)
-            self.live.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self.live is not None:
-            self.live.stop()
-
-    def show(self, status: Status) -> None:
-        if self.live is not None:
-            from rich.text import Text
-
-            self.live.update(Text("\n".join(lines(vars(status)))))
-            return
-        if not self.quiet and status.notice != self.noticed:
-            self.noticed = status.notice
-            typer.echo(status.notice, err=True)
-        from confide.node.status import standing
-
-        down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if standing(s) == "down"]
-        down += [f"{n} misbehaved: {s['misbehaved']}" for n, s in status.neighbours.items() if s.get("misbehaved")]
-        if status.state == "agreeing":
-            down.append(f"waits for the signatures of {', '.join(status.unsigned)}")
-        now = "; ".join([status.state, *down])
-        if not self.quiet and now != self.last and status.state not in ENDED:
-            typer.echo(f"round {status.round}: {now}", err=True)
-        self.last = now
-        if not self.quiet and status.state == "training":
-            self.rounds("training", status.round, status.rounds)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from confide.node.daemon import Status
+    from confide.node.status import Status
 
 PROGRESS_SECONDS = 60.0
 

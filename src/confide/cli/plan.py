@@ -40,6 +40,9 @@ class Several(TyperCommand):
         return super().parse_args(context, out)
 
 
+COMMAND = Several
+
+
 def plan(
     epsilon: Annotated[list[float], typer.Option(metavar="E…", help="Total ε to try, one or several.")] = [0.5, 1, 3],  # noqa: B006
     parties: Annotated[int | None, typer.Option(min=2, help="How many.", show_default="5")] = None,
@@ -73,8 +76,9 @@ def plan(
 
     Example: confide plan --parties 5 --rows 4000 --features 20 --epsilon 0.5 1 3
     """
-    from confide.cli.compile import PLAN, compiled
+    from confide.cli.compile import compiled
     from confide.files import check_new
+    from confide.planning.ahead import PLAN
 
     if plot is not None:
         check_new(plot, "--plot")

@@ -30,13 +30,12 @@ def predict(
     """
     from confide.files import OWNER_ONLY, check_new, write_whole
     from confide.runs.model import Model
+    from confide.runs.predicting import predictions
 
     if output is not None:
         check_new(output, "--output")
     found = Model.load(model)
-    X = rows_of(data, found)
-    answers = found.predict(X)
-    chances = found.probabilities(X).tolist() if probabilities else None
+    answers, chances = predictions(found, data, probabilities)
     text = table(found, answers, chances)
     if output is not None:
         write_whole(output, text.encode(), OWNER_ONLY)
@@ -47,17 +46,6 @@ def predict(
     else:
         typer.echo(f"{len(answers):,} predictions are in {output}")
         typer.echo(cost(found), err=True)
-
-
-def rows_of(data: Path, model: Model) -> Any:
-    if model.schema is not None:
-        from confide.schema.reader import read
-
-        return read(data, model.schema, label=False, group=False).X
-    from confide.schema.plain import read_numbers
-
-    count = len(model.features)
-    return read_numbers(data, (count, count + 1))[:, :count]  # a label, where there is one, is left out
 
 
 def table(model: Model, answers: list[Any], chances: list[list[float]] | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.node import HERE, Home, Json, needed
+from confide.cli.node_options import HERE, Home, Json, needed
 from confide.errors import ConfideError
 
 if TYPE_CHECKING:

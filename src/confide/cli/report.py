@@ -50,7 +50,7 @@ def report(
     if output.is_dir():
         raise ConfideError(f"--output {output}: is a folder, name a file such as {output / 'report.html'}")
     if run.is_dir():
-        from confide.cli.node import needed
+        from confide.cli.node_options import needed
 
         needed()
         from confide.report.node import schema_of

@@ -103,12 +103,12 @@ def choose(paper: str | None, name: str | None) -> tuple[list[Experiment], dict[
 
 def listing(json: bool) -> None:
     """Every experiment: trials of a quick run, a full one and the paper's, and the data it needs."""
-    from confide.papers.reproduce import experiments
+    from confide.papers.reproduce.listed import listed
 
     rows = [
         {"paper": e.paper, "name": e.name, "title": e.title, "quick": e.trials.quick, "full": e.trials.full,
          "published": e.trials.published, "data": list(e.data)}
-        for e in experiments()
+        for e in listed()
     ]  # fmt: skip
     if json:
         typer.echo(jsonlib.dumps({"experiments": rows}, ensure_ascii=False, indent=2))

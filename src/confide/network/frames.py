@@ -136,6 +136,11 @@ def unpack(frame: bytes, sender: Card, run: bytes, place: Place, size: int) -> b
     return payload_of(frame)
 
 
+def is_whole(frame: bytes) -> bool:
+    """Whether a frame that was checked before still has its numbers (`node.compaction`)."""
+    return wire.form_of(frame) == wire.Form.WHOLE
+
+
 def heard_of(frame: bytes) -> bytes:
     """Of a frame that was checked before."""
     return wire.payload_of(frame)[: len(NOTHING)]

@@ -241,9 +241,9 @@ class Link:
         """The neighbour's frame of round t, once `check` lets it pass; asked for until it comes."""
         return await self._insist(Kind.FETCH, wire.pack_request(self.run, t), check)
 
-    async def papers(self, held: bytes, check: Callable[[bytes], None]) -> None:
-        """What the neighbour has of signatures for `check`; nothing if it has those of hash `held`, which are here."""
-        await self._insist(Kind.PAPERS, self.run + held, check)
+    async def papers(self, held: bytes) -> bytes:
+        """What the neighbour has of signatures, unread; nothing if it has those of hash `held`, which are here."""
+        return await self._insist(Kind.PAPERS, self.run + held, lambda answer: None)
 
     async def finish(self, rounds: int) -> None:
         """Tell the neighbour that its last round is in our journal."""

@@ -29,7 +29,8 @@ has used; who left has no part in them. What the noise must be for so many, and 
 know.
 
 A driver writes every frame that `hear` and `contribute` return to its journal before anyone may fetch it; a party that
-starts again is made anew with the same key, and `replay`s its journal: what it said stands, byte for byte.
+starts again is made anew with the same key, and `replay`s its journal: what it said stands, byte for byte. Rounds that
+a journal holds without their numbers are passed over: what was heard before the next one is in every frame of it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError
-from confide.network.frames import Key, Phase, Place, frame_size, pack, source, unpack
+from confide.network import wire
+from confide.network.frames import Key, Phase, Place, frame_size, is_whole, pack, source, unpack
 from confide.network.identity import SIGNATURE
 from confide.network.masking import Claims, Masks, unmasked
 from confide.network.pairing import OFFER, KeyList, RunKey
@@ -152,17 +154,26 @@ class PrivateSum:
         self._pass = Pass(self.speaker, replace(place, attempt=attempt), self._pass.content)
 
     def replay(self, journal: Iterable[bytes]) -> list[bytes]:
-        """Go as far as the frames of a journal do, own and received; own frames that follow and are not in it."""
+        """Go as far as the frames of a journal do, own and received; own frames that follow and are not in it.
+
+        Totals of rounds that were left out are not in `totals`.
+        """
         mine = self.speaker.identity.card.digest
         number = {card.digest: k for k, card in enumerate(self.speaker.cards)}
         own: dict[Key, bytes] = {}
         received: dict[tuple[int, Key], bytes] = {}
+        heard: dict[int, bytes] = {}  # before each round that is here, by the own word
+        gone = 0  # the last round whose numbers are not
         for frame in journal:
+            if not is_whole(frame):
+                round, sort, _ = wire.place(frame)
+                gone = max(gone, round if sort >> wire.PHASE_BITS == self._number else 0)
+                continue
             who, place = source(frame)
             if place.stage != self._number:
                 continue
             if who == mine:
-                own[place.key] = frame
+                own[place.key], heard[place.round] = frame, place.heard
             elif who in number:
                 received[number[who], place.key] = frame
         latest: dict[int, int] = {}  # attempt of each round
@@ -172,7 +183,11 @@ class PrivateSum:
         made: list[bytes] = []  # nothing is said anew before all that was said stands
         while not self.done:
             place = self._pass.place
-            if place.phase == Phase.SUM_UP and (last := latest.get(place.round, 0)) > place.attempt:
+            if place.phase == Phase.SUM_UP and 1 <= place.round <= gone:
+                if gone + 1 not in heard:
+                    raise ConfideError(f"the journal has no numbers of round {gone}, and no frame of the one after")
+                self._pass = self._sum(gone + 1, heard[gone + 1])
+            elif place.phase == Phase.SUM_UP and (last := latest.get(place.round, 0)) > place.attempt:
                 self.retry(last)
             elif (stored := own.get(self._pass.due.key)) is not None:
                 self.frames[self._pass.due.key] = stored

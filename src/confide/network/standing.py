@@ -110,7 +110,8 @@ class Farthest:
 class Past:
     """What a journal says of the totals that a party got: `reached[stage]`, in order.
 
-    `above` has, for every stage, who hands them to the party `mine`: its parent, or itself at the root.
+    `above` has, for every stage, who hands them to the party `mine`: its parent, or itself at the root. A total that
+    was left out since (`node.compaction`) is there without its numbers; never the last of a stage.
     """
 
     def __init__(self, journal: Iterable[tuple[bytes, int]], read: Callable[[bytes, int], bytes], mine: bytes,
@@ -138,10 +139,12 @@ class Past:
                 now = replace(now, spoke=self._spoke(now.round + 1)).joined(found)
                 yield now
         while (number := self._down.get((stage, now.round + 1), 0)) > 0:
-            frame, round = self._read(who, number), now.round + 1
-            attempt, total = frames.place_of(number)[2], frames.payload_of(frame)
-            heard = heard_after(frames.heard_of(frame), round, attempt, total)
-            now = Standing(stage, round, attempt, total, heard=heard)
+            frame, round, attempt = self._read(who, number), now.round + 1, frames.place_of(number)[2]
+            now = Standing(stage, round, attempt)
+            if frames.is_whole(frame):
+                total = frames.payload_of(frame)
+                heard = heard_after(frames.heard_of(frame), round, attempt, total)
+                now = replace(now, total=total, heard=heard)
             yield now
 
     def _spoke(self, round: int) -> dict[tuple[int, int], bytes]:
@@ -149,6 +152,11 @@ class Past:
             (wire.stage_in(number), frames.place_of(number)[2]): frames.heard_of(self._read(self._mine, number))
             for number in self._up.get(round, ())
         }  # fmt: skip
+
+    def turns(self, stage: int) -> set[int]:
+        """Rounds in which it stood, or spoke next, when this stage and those before it began."""
+        last = [self.before(one, (0, 0)).round for one in range(1, stage + 1)]
+        return {*last, *(round + 1 for round in last)}
 
     def before(self, stage: int, last: tuple[int, int]) -> Standing:
         """Where the party stood when this stage began; `last` is the (round, attempt) whose streams were used last."""

@@ -281,7 +281,7 @@ def is_frame(data: bytes) -> bool:
         case Form.NUMBERS:
             return more == COMMITMENT
         case Form.SEAL:
-            return len(data) == _HEADER.size + STATEMENT
+            return len(data) == SEAL_SIZE
     return False
 
 
@@ -291,6 +291,7 @@ def kind_of(frame: bytes) -> int:
 
 
 SMALLEST = _FIRST.size + SIGNATURE  # bytes of the shortest frame there ever was
+SEAL_SIZE = _HEADER.size + STATEMENT  # of one without numbers
 
 
 def signed_of_old(frame: bytes, sender: Card) -> bool:

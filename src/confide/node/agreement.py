@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from confide.node.federation import Federation
 
 FOLDER = "agreements"
 LONGEST = 1 << 22  # bytes of a member's papers
+REMEMBERED = 100  # amendments of which it is known what they leave: a member may invent many
 Signatures = dict[str, bytes]  # by the signer's name
 
 
@@ -71,7 +72,7 @@ class Papers:
         self.pending: dict[bytes, Draft] = {}  # of the head
         self.divided = ""  # two amendments of one state, both signed by all
         self.current = founding
-        self._found: dict[tuple[bytes, bytes], Federation] = {}  # what amendments leave: to find its cost takes long
+        self._found: dict[tuple[bytes, bytes], Federation | ConfideError] = {}  # what amendments leave, or why not
         self._packed: bytes | None = None  # of what is here: neighbours ask for it many times a second
         self._read: tuple[int, int, int] | None = None  # which file was read or written last
 
@@ -125,11 +126,33 @@ class Papers:
         return known or Draft(change, self._amended(self.current, change))
 
     def _amended(self, state: Federation, change: Amendment) -> Federation:
-        """Once for each of them: a node that is told of one answers nobody meanwhile."""
+        """Once for each of them: to find what it costs takes long."""
         key = state.head, change.hash
         if key not in self._found:
-            self._found[key] = amended(state, change)
-        return self._found[key]
+            try:
+                self._found[key] = amended(state, change)
+            except ConfideError as error:
+                self._found[key] = error
+            for old in list(self._found)[:-REMEMBERED]:
+                del self._found[old]
+        found = self._found[key]
+        if isinstance(found, ConfideError):
+            raise type(found)(*found.args)
+        return found
+
+    def foresee(self, *papers: bytes) -> None:
+        """Find what amendments in there would leave, and change nothing else: the part of `take` that takes long.
+
+        A node does it in a thread, so that it answers its neighbours meanwhile.
+        """
+        states = {one.head: one for one in self.current.history}
+        known = {draft.change.hash for draft in (*self.chain, *self.pending.values())}
+        for data in filter(None, papers):
+            with suppress(ConfideError):  # `take` says what is wrong
+                for change, given in _parsed(data)[1]:
+                    if given and change.hash not in known and change.changes in states:
+                        found = self._amended(states[change.changes], change)
+                        states[found.head] = found
 
     @staticmethod
     def _check_card(federation: Federation, identity: Identity) -> None:
@@ -221,14 +244,8 @@ class Papers:
 
     def refresh(self) -> bool:
         """Take what another process of this home wrote; whether anything was new."""
-        if self.path is None:
-            return False
-        try:
-            with self.path.open("rb") as file:
-                if (which := _identity(file.fileno())) == self._read:
-                    return False
-                data = file.read()
-        except FileNotFoundError:
+        data, which = self._written()
+        if not data:
             return False
         try:
             changed = self.take(data)
@@ -236,6 +253,22 @@ class Papers:
             raise type(error)(f"{self.path}: {error}") from None
         self._read = self._read if changed else which
         return changed
+
+    @property
+    def unread(self) -> bytes:
+        """What another process of this home wrote since; nothing, if none did."""
+        return self._written()[0]
+
+    def _written(self) -> tuple[bytes, tuple[int, int, int] | None]:
+        """That, and which file it is."""
+        if self.path is None:
+            return b"", None
+        try:
+            with self.path.open("rb") as file:
+                which = _identity(file.fileno())
+                return b"" if which == self._read else file.read(), which
+        except FileNotFoundError:
+            return b"", None
 
     def save(self) -> None:
         """What is here and what is in the file, together."""

@@ -20,20 +20,35 @@ by which a neighbour learns that its journal is an old copy, are never old.
 A member that restores an old copy and asks for what was left out is refused in one line. The file is written anew,
 beside the old one, when a quarter of it can go, so that what is written twice stays in proportion to what was written
 once; at the end of a run a sixteenth is enough; never for less than `LEAST` bytes. Frames that hold the last word of a
-member that left stay whole: who contributed to which rounds is read from them. Journals of private sums stay as they
-are.
+member that left stay whole: who contributed to which rounds is read from them.
+
+**Private sums.** All rounds before the last whose total is here are old. That total holds the numbers of everyone, and
+nobody says its own before the total of the round before is on its disk; so no member will ask for an earlier round
+again, in this stage or, after a loss, in another, where all go on from the last total or the one before (`standing`).
+Numbers go: the own masked ones, those of others, and totals. The state, with the stage whose terms it is under, stands
+for them. What stays whole
+
+* are keys, signatures, and what was said of how far everyone is: a member that starts again needs them;
+* the rounds around each change of the members: where it stood then follows from them; and
+* the last total and all after it. Each frame signs the hash of all totals before it. So who ever told two members
+  different totals signed that with its last frames, too; and of what it said in each round the seals are there.
+
+Rounds and attempts, by which the ledger is settled, are in the seals; which streams were used is in the claims, a file
+that is not touched. A run that ended in a disagreement is not compacted any more.
 """
 
 from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from confide.errors import ConfideError
-from confide.network import wire
+from confide.network import frames, wire
+from confide.network.frames import Phase
 from confide.node.amendment import refusal
 from confide.node.contributions import last_word
 from confide.node.federation import Federation
@@ -42,11 +57,12 @@ from confide.privacy.chain import Damaged
 
 LEAST = 1 << 20  # bytes that are worth the trouble
 SHARE, LAST_SHARE = 1 / 4, 1 / 16  # of the file that must go, while the run goes on and at its end
+FIELD = 400  # bytes that an array of a state takes beside its numbers, or fewer
 
 
 def form(federation: Federation, name: str) -> wire.Form:
     """What a member keeps of old frames."""
-    if name == federation.hub:
+    if name == federation.hub or federation.summed:
         return wire.Form.SEAL
     amendable = not refusal(federation) or hasattr(federation.algorithm, "average_from")
     return wire.Form.NUMBERS if amendable else wire.Form.SEAL
@@ -63,9 +79,8 @@ def compact(journal: Journal, federation: Federation, name: str, t: int, reach: 
         return False
     kept, mine = form(federation, name), federation.cards[name].digest
     frame = journal.frame(mine, journal.last(mine))
-    gain = 1 - len(wire.shortened(frame, kept)) / len(frame)  # of a frame; then of the file, roughly
-    gain *= (journal.size - journal.shortened) * (old - journal.horizon) / (t + 1 - journal.horizon)
-    if gain < LEAST or gain < (LAST_SHARE if end else SHARE) * journal.size:
+    stands = state if kept == wire.Form.SEAL else None
+    if not _worth_it(journal, 1 - len(wire.shortened(frame, kept)) / len(frame), stands, old, t, end):
         return False
     old = min(old, asked_for(journal, federation, name))
     if old <= journal.horizon:
@@ -76,7 +91,34 @@ def compact(journal: Journal, federation: Federation, name: str, t: int, reach: 
     def shorten(sender: bytes, round: int, frame: bytes) -> bytes:
         return frame if round > old or (sender, round) in words else wire.shortened(frame, kept)
 
-    return journal.rewrite(shorten, packed(t, state) if kept == wire.Form.SEAL and state is not None else b"")
+    return journal.rewrite(shorten, b"" if stands is None else packed(t, stands))
+
+
+def compact_sums(journal: Journal, t: int, width: int, turns: Collection[int], state: Any, *, end: bool = False,
+                 **more: Any) -> bool:  # fmt: skip
+    """The same of private sums, `width` numbers in round t, the last whose total is here; whether it was done.
+
+    `turns` are rounds that stay whole, `state` the method's after round t; `more` arrays stand beside it.
+    """
+    old = t - 1
+    size = frames.frame_size(8 * width)
+    if old <= journal.horizon or not _worth_it(journal, 1 - wire.SEAL_SIZE / size, state, old, t, end):
+        return False
+
+    def shorten(sender: bytes, number: int, frame: bytes) -> bytes:
+        phase, round, _ = frames.place_of(number)
+        numbers = phase >= Phase.AGAIN and 1 <= round <= old and round not in turns
+        return wire.seal(frame) if numbers else frame
+
+    return journal.rewrite(shorten, packed(t, state, **more))
+
+
+def _worth_it(journal: Journal, share: float, state: Any, old: int, t: int, end: bool) -> bool:
+    """Whether this share of every frame of rounds up to `old` is much, beside the state that comes for it, if any."""
+    gain = share * (journal.size - journal.shortened) * (old - journal.horizon) / (t + 1 - journal.horizon)  # roughly
+    if state is not None:
+        gain -= max(0, sum(np.asarray(value).nbytes + FIELD for value in state) - len(journal.state))
+    return gain >= LEAST and gain >= (LAST_SHARE if end else SHARE) * journal.size
 
 
 def asked_for(journal: Journal, federation: Federation, name: str) -> int:
@@ -99,21 +141,23 @@ def asked_for(journal: Journal, federation: Federation, name: str) -> int:
     return out
 
 
-def packed(t: int, state: Any) -> bytes:
-    """The state after round t, a NamedTuple of arrays."""
+def packed(t: int, state: Any, **more: Any) -> bytes:
+    """The state after round t, a NamedTuple of arrays, and `more` arrays."""
     file = io.BytesIO()
-    np.savez(file, allow_pickle=False, t=np.int64(t), **{f"state.{k}": v for k, v in state._asdict().items()})
+    fields = {f"state.{name}": value for name, value in state._asdict().items()}
+    np.savez(file, allow_pickle=False, t=np.int64(t), **fields, **more)
     return file.getvalue()
 
 
-def unpacked(journal: Journal, federation: Federation, name: str, like: Any) -> tuple[int, Any]:
-    """(t, state) that stand for the rounds whose numbers were left out; round 0 and `like` where there are none."""
+def unpacked(journal: Journal, federation: Federation, name: str, like: Any) -> tuple[int, Any, dict[str, Any]]:
+    """(t, state, more) that stand for the rounds whose numbers were left out; round 0 and `like` where none were."""
     if not journal.state:
-        return 0, like
+        return 0, like, {}
     if form(federation, name) != wire.Form.SEAL:  # a version that knew less of amendments wrote it
         raise ConfideError(f"{journal.path}: compacted without numbers, which {federation.algorithm.name} needs now")
     try:
         with np.load(io.BytesIO(journal.state), allow_pickle=False) as file:
-            return int(file["t"]), type(like)(**{name: file[f"state.{name}"] for name in like._fields})
+            state = type(like)(**{name: file[f"state.{name}"] for name in like._fields})
+            return int(file["t"]), state, {name: file[name] for name in file.files if "." not in name}
     except (KeyError, ValueError, OSError, zipfile.BadZipFile):
         raise Damaged(f"{journal.path}: holds a state of another method; restore it, or begin another run") from None

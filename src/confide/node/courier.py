@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from confide.errors import ConfideError
@@ -37,7 +37,7 @@ class Courier:
         self._keys: Mapping[bytes, Identity] = {} if keys is None else keys  # read when needed
         self._held: dict[str, bytes] = {}  # hash of the papers that a neighbour said to have
         self._failure: Exception | None = None
-        self._changed = asyncio.Event()
+        self._changed, self._reading = asyncio.Event(), asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, server: Server, ways: Ways, alarmed: Callable[[bytes], None]) -> None:
@@ -119,9 +119,10 @@ class Courier:
                         links[identity.card.digest], link.alarmed = link, self._alarmed
                     try:
                         async with asyncio.timeout(TURN_SECONDS if len(self._identities()) > 1 else None):
-                            await link.papers(self.papers.digest, partial(self._take, name))
+                            data = await link.papers(self.papers.digest)
                     except TimeoutError:
                         continue
+                    link.trouble = await self._take(data)
                 pause = SOON if self.papers.digest != known else min(2 * pause, MISSING)
                 await asyncio.sleep(pause if self._open() else LATER)
         except Exception as error:  # a mistake of ours among them: it must not look like silence
@@ -141,18 +142,35 @@ class Courier:
         new = [self._keys[c.digest] for c in cards if c.digest != self.identity.card.digest and c.digest in self._keys]
         return [self.identity, *new]
 
-    def _take(self, name: str, data: bytes) -> None:
+    async def _take(self, data: bytes) -> str:
+        """Take over what a neighbour holds; what is wrong with it, or nothing: it is asked again."""
         try:
-            if data and self.papers.take(data):
-                self._changed.set()
+            if data:
+                async with self._foreseen(data):
+                    self._note(self.papers.take(data))
         except Untrusted as error:
             self._fail(error)
+        except (ConfideError, OSError) as error:
+            return str(error)
+        return ""
+
+    @asynccontextmanager
+    async def _foreseen(self, data: bytes = b"") -> AsyncIterator[None]:
+        """One after the other, and what takes long in a thread: several neighbours bring the same."""
+        async with self._reading:
+            await asyncio.to_thread(self.papers.foresee, data, self.papers.unread)
+            yield
+
+    def _note(self, changed: bool) -> None:
+        if changed:
+            self._changed.set()
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
-                if self.papers.refresh():
-                    self._changed.set()
+                if self.papers.unread:
+                    async with self._foreseen():
+                        self._note(self.papers.refresh())
             except (ConfideError, OSError) as error:
                 self._fail(error)

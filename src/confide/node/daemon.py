@@ -40,6 +40,7 @@ from confide.node.member import Frames, Hub, Member, Trainer
 from confide.node.outside import check_consent
 from confide.node.purse import Purse
 from confide.node.status import FEDERATION, STATUS, Status, StatusFile, read_status, replace_file, run_folder, seen
+from confide.node.stopping import Stopping, end, heeding
 from confide.node.summer import Disagreement, Summer
 from confide.node.witness import Contradiction
 from confide.node.worker import Worker
@@ -89,16 +90,20 @@ class Daemon:
 
     async def run(self) -> Status:
         """Train to the end, the timeout or a signal; the last status says which."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        heard: list[signal.Signals] = []
+        self._told = Stopping()
+        with heeding(self._told.tell, signal.SIGTERM, signal.SIGINT):
+            await self._to_the_end()
+        if self.status.state == AMENDED and self._told.heard:
+            self._stopped()
+            self._file.write(self.status)
+        return self.status
 
-        def stop(which: signal.Signals) -> None:
-            heard.append(which)
-            task.cancel()
+    def _stopped(self) -> None:
+        which = self._told.heard[0]
+        self.status.state, self.status.reason = "stopped", f"{which.name}; run again to resume"
+        self.status.code = 128 + which
 
-        for which in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(which, stop, which)
+    async def _to_the_end(self) -> None:
         watch = asyncio.create_task(self._watch())
         try:
             self.status.state = await self._until_amended()
@@ -112,28 +117,26 @@ class Daemon:
             kept = self._evidence.contradiction(error.party, error.round, error.evidence())
             self.status.state, self.status.reason = "stopped", f"{error}; the evidence is in {kept}"
             self.status.code = Code.MISBEHAVIOUR
+            self._told.ends = True
             await self._warn(error)
             self.member.end()
         except asyncio.CancelledError:
-            if not heard:
+            if not self._told.heard:
                 raise
-            self.status.state, self.status.reason = "stopped", f"{heard[0].name}; run again to resume"
-            self.status.code = 128 + heard[0]
+            self._stopped()
         except BaseException as error:
             self.status.state, self.status.reason, self.status.code = "failed", str(error), code_of(error)
             raise
         finally:
+            self._told.ends = True
             watch.cancel()
             if self.courier is not None:
                 await self.courier.stop()
-            for which in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(which)
             self._report(self._spent())
             await self.server.stop()
             for link in self.links.values():
                 await link.close()
             self._journal.sync()
-        return self.status
 
     async def _serve(self) -> None:
         await self._work(self.member.open)
@@ -203,12 +206,12 @@ class Daemon:
         return f"{error} ({said})" if said else str(error)
 
     async def _warn(self, error: Contradiction | Disagreement) -> None:
-        """Show the neighbours what ends the run, for as long as one of them may still ask, but not for ever."""
+        """Show the neighbours what ends the run while one of them may still ask, but not for ever, and not if told."""
         if not error.alarm:
             return
         self.server.warn(error.alarm)
         end = time.monotonic() + min(self.federation.timeout, WARN_SECONDS)
-        while time.monotonic() < end and not self.server.alarmed.issuperset(self._digests):
+        while time.monotonic() < end and not (self._told.heard or self.server.alarmed.issuperset(self._digests)):
             await asyncio.sleep(0.02)
 
     def _last_of(self, name: str) -> bytes:
@@ -314,15 +317,16 @@ def run(home: Path, source: Path, data: Path | None, *, population: str | None =
     of the environment's, "none" for none. `spare` attempts are held in the ledger for rounds that a crash makes draw
     twice. `agree` signs the federation, if it is not signed.
     """
-    founding = load_runnable(source)
-    check_consent(home, founding)
-    papers, keys = Papers.of(home, founding), Keys(home, passphrase)
-    while True:  # as often as an amendment comes into force
-        federation, identity = papers.current, keys.of(papers.current, source)
-        status = _run(home, source, data, federation, identity, papers, keys, population, ledger, listen, proxy,
-                      allow_unproven, spare, agree, show)  # fmt: skip
-        if status.state != AMENDED:
-            return status
+    with heeding(end, signal.SIGTERM):  # Ctrl-C ends whatever it interrupts
+        founding = load_runnable(source)
+        check_consent(home, founding)
+        papers, keys = Papers.of(home, founding), Keys(home, passphrase)
+        while True:  # as often as an amendment comes into force
+            federation, identity = papers.current, keys.of(papers.current, source)
+            status = _run(home, source, data, federation, identity, papers, keys, population, ledger, listen, proxy,
+                          allow_unproven, spare, agree, show)  # fmt: skip
+            if status.state != AMENDED:
+                return status
 
 
 def _run(home: Path, source: Path, data: Path | None, federation: Federation, identity: Identity, papers: Papers,

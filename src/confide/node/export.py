@@ -11,13 +11,13 @@ import numpy as np
 
 from confide.algorithms import SummedMethod
 from confide.errors import ConfideError
-from confide.node import daemon
 from confide.node.agreement import in_force
 from confide.node.contributions import contributions
 from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.keys import bystander
 from confide.node.member import Trainer
+from confide.node.status import FEDERATION, read_status
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, totals
 from confide.privacy.budget import of_agent
@@ -27,7 +27,7 @@ from confide.runs.trust import Trust
 
 def export(home: Path, folder: Path) -> Model:
     """What `confide predict` needs, and what the model cost."""
-    source = folder / daemon.FEDERATION
+    source = folder / FEDERATION
     federation, identity = bystander(home, in_force(home, source), source)
     if identity.card.name == federation.hub:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: models are with the parties")
@@ -35,7 +35,7 @@ def export(home: Path, folder: Path) -> Model:
         member = (Summer if federation.summed else Trainer)(federation, identity, journal)
         contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
         terms = member.heads
-    status = daemon.read_status(folder) or {}
+    status = read_status(folder) or {}
     estimate = np.array(member.estimate).reshape(federation.loss.outputs, -1)
     constant = estimate[:, -1] if federation.intercept else np.zeros(len(estimate))
     schema = federation.schema

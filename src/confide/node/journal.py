@@ -30,6 +30,7 @@ import logging
 import os
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -46,6 +47,7 @@ _HEADER = struct.Struct("<16sH32s16sI")
 _RECORD = struct.Struct("<IIII")
 VERSION = 2
 STATE = b"CNFS"
+LOOK_SECONDS = 0.2  # who asks whether a run is in use (`running`) has the lock for less
 LOG = logging.getLogger("confide.journal")
 
 
@@ -213,6 +215,8 @@ class Journal:
 
         try:
             part = write_beside(self.path, chain(_header(self.run, self.nonce), pieces()), OWNER_ONLY)
+            was = os.fstat(self._file)
+            os.utime(part, ns=(was.st_atime_ns, was.st_mtime_ns))  # patience counts from the last round (`office`)
             fresh = os.open(part, os.O_RDWR | os.O_APPEND)
         except OSError as error:
             LOG.warning("%s: %s: stays as long as it is", self.path, error.strerror)
@@ -292,21 +296,6 @@ class Journal:
         return not any(record) and not any(any(os.pread(self._file, min(1 << 20, size - at), at)) for at in pieces)
 
 
-def running(folder: Path) -> bool:
-    """Whether a node is at work in this run's folder: it holds the lock."""
-    try:
-        lock = os.open(folder / "lock", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
 def run_name(journal: Journal) -> str:
     """What the ledger calls the run of this journal."""
     return f"{journal.run.hex()[:16]}/{journal.nonce.hex()[:16]}"
@@ -324,13 +313,16 @@ def _with_attempt(record: bytes) -> bytes:
 
 
 def _locked(path: Path) -> int:
-    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise ConfideError(f"{path.parent}: this run is in use by another process") from None
-    return lock
+    lock, end = os.open(path, os.O_CREAT | os.O_RDWR, 0o600), time.monotonic() + LOOK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() > end:
+                os.close(lock)
+                raise ConfideError(f"{path.parent}: this run is in use by another process") from None
+        time.sleep(0.01)
 
 
 def _create(path: Path, run: bytes, nonce: bytes, pieces: Iterable[bytes] = ()) -> None:

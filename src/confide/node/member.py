@@ -173,7 +173,7 @@ class Trainer(Base):
 
     def _replay(self) -> None:
         """State is a function of the messages in the journal: no row is read, no noise drawn."""
-        self.t, self.party.state = compaction.unpacked(
+        self.t, self.party.state, _ = compaction.unpacked(
             self.journal, self.federation, self.identity.card.name, self.party.state
         )
         self.party.t = self.t

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -71,6 +72,27 @@ def standing_and_way(one: Mapping[str, Any]) -> str:
 
 def run_folder(home: Path, federation: Federation) -> Path:
     return home / "runs" / federation.digest.hex()[:16]
+
+
+def runs(home: Path) -> list[Path]:
+    """Folders of the node's runs, the latest first."""
+    journals = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
+    return [journal.parent for journal in journals]
+
+
+def running(folder: Path) -> bool:
+    """Whether a node is at work in this run's folder: it holds the lock."""
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def read_status(folder: Path) -> dict[str, Any] | None:

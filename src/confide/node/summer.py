@@ -12,10 +12,11 @@ streams, masks, journal, send. So after a crash
 * between claim and journal, the streams are used up: everybody goes on to another attempt of the round (`PrivateSum`);
 * after the journal, the same bytes are sent again.
 
-State is a function of the totals in the journal. Once an amendment changes members or links, those who stay begin
-another *stage* in a tree of their own and go on from the last total that one of them has (`network.standing`); each
-total is learned under the terms of the stage in which it was made (`stages`). A home that was rolled back to an older
-copy is refused: by the ledger, by its claims, or by a neighbour that has a later frame.
+State is a function of the totals in the journal, or of one that stands for the first of them (`compaction`) and the
+rest. Once an amendment changes members or links, those who stay begin another *stage* in a tree of their own and go on
+from the last total that one of them has (`network.standing`); each total is learned under the terms of the stage in
+which it was made (`stages`). A home that was rolled back to an older copy is refused: by the ledger, by its claims, or
+by a neighbour that has a later frame.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ from confide.network.masking import ClaimFile, unmasked
 from confide.network.pairing import FILE, OFFER, RunKey, erase
 from confide.network.private_sum import PrivateSum
 from confide.network.standing import Past, Stage
-from confide.node import alarms
+from confide.node import alarms, compaction
 from confide.node.amended_cost import prices_of
 from confide.node.federation import Federation
 from confide.node.journal import Journal, run_name
 from confide.node.masked_noise import MaskedNoise, SeededMaskedNoise
-from confide.node.member import bytes_of
+from confide.node.member import COMPACTED, bytes_of
 from confide.node.purse import Purse
 from confide.node.rows import read_block
 from confide.node.stages import heads_of, terms_of
 from confide.privacy import Label
+from confide.privacy.chain import Damaged
 from confide.privacy.discrete_gaussian import GRID
 from confide.problem.block import Block
 from confide.runs.party import encode
@@ -91,6 +93,8 @@ class Summer:
             self.ahead = (self.rounds + 2) << 12
         self._at, self.party = 0, self._terms[0].party()  # the stage whose terms it is under
         self.made: list[int] = []  # the stage in which each total was made
+        self.moved: list[float] = []  # how far the model came with each of them
+        self.signal: list[float] = []  # the length of each, over that of its noise
         self.sum: PrivateSum | None = None
         self._claims: ClaimFile | None = None
         self._broken = False
@@ -104,8 +108,28 @@ class Summer:
                 self._note(number)
         above = [one.above for one in self._terms]
         self._past = Past(self.journal.numbers(), self.journal.frame, self._mine, above, self._widths.tolist())
+        self._turns = self._past.turns(self.stage)
+        self._resume()
         for one in (one for reached in self._past.reached for one in reached):
-            self._learn(unmasked(np.frombuffer(one.total, "<u8")), one.stage)
+            if one.round <= self.t:
+                self.made.append(one.stage)
+            elif not one.total:
+                raise Damaged(f"{self.journal.path}: round {one.round} has no numbers, and no state stands for them")
+            else:
+                self._learn(unmasked(np.frombuffer(one.total, "<u8")), one.stage)
+
+    def _resume(self) -> None:
+        """Take the state that stands for rounds whose numbers were left out."""
+        name = self.identity.card.name
+        t, state, more = compaction.unpacked(self.journal, self.federation, name, self.party.state)
+        if not t:
+            return
+        self._at = int(more["stage"])
+        if self._at > self.stage:
+            raise Damaged(f"{self.journal.path}: compacted after an amendment whose papers are not here: restore them")
+        self.moved, self.signal = ([float(v) for v in more[name]] for name in ("moved", "signal"))
+        self.party = self._terms[self._at].party()
+        self.party.t, self.party.state = t, state
 
     def _note(self, number: int) -> None:
         if frames.place_of(number)[0] == Phase.AGAIN:
@@ -151,10 +175,12 @@ class Summer:
 
     def frame(self, number: int) -> bytes:
         """What a neighbour who asks for this number hears; that the round began again, if it did; or nothing, ever."""
-        if (found := self.journal.get(self._mine, number)) is not None:
-            return found
-        again = self._begun_again.get(number >> 12, 0)
-        return self.journal.frame(self._mine, again) if again > number else b""
+        found = self.journal.get(self._mine, number)
+        if found is None and (again := self._begun_again.get(number >> 12, 0)) > number:
+            found = self.journal.frame(self._mine, again)
+        if found is not None and not frames.is_whole(found):
+            raise ConfideError(f"round {wire.round_in(number)}: {COMPACTED}")
+        return found or b""
 
     def longest(self) -> int:
         """Bytes of an answer at most."""
@@ -222,8 +248,10 @@ class Summer:
         over = self.stage > 0 and self.t == self.rounds  # all that is left to do is to sign, and the key may be gone
         own = RunKey.create(run, key) if (fresh or over) and not key.exists() else RunKey.load(run, key)
         self._claims = ClaimFile.create(claims) if fresh else ClaimFile(claims)
-        before = self._past.before(self.stage, self._claims.last)
-        stage = Stage(self.stage, self.federation.stages[-1].head, before) if self.stage else None
+        stage = None
+        if self.stage:
+            before = self._past.before(self.stage, self._claims.last)
+            stage = Stage(self.stage, self.federation.stages[-1].head, before)
         speaker = self._terms[-1].speaker(self.identity)
         self.sum = PrivateSum(speaker, own, self._claims, self._widths.tolist(), stage)
 
@@ -273,6 +301,7 @@ class Summer:
         self.journal.keep([frame])
         self._commit(made)
         self._speak()
+        self._compact()
 
     def _broke(self, name: str, number: int, error: ConfideError, frame: bytes) -> Disagreement:
         assert self.sum is not None
@@ -323,11 +352,23 @@ class Summer:
 
     def _learn(self, total: np.ndarray, stage: int) -> None:
         """Absorb the total of the next round, made in this stage; the own message of it is of no more use."""
+        before = self.party.estimate
         self._enter(stage)
         self.made.append(stage)
-        grid = self._terms[stage].grids[self.t]
+        grid, parties = self._terms[stage].grids[self.t], len(self._terms[stage].federation.parties)
+        values = grid.values(total)
+        self.signal.append(float(np.linalg.norm(values)) / (grid.scale * (parties * values.size) ** 0.5))
         self.party.restore(encode(np.zeros(total.size)))
-        self.party.receive_sum(encode(grid.values(total)))
+        self.party.receive_sum(encode(values))
+        self.moved.append(float(np.linalg.norm(self.party.estimate - before)))
+
+    def _compact(self, *, end: bool = False) -> None:
+        """Leave out what nobody can ask for any more; where members disagree, everything stays as it was said."""
+        if self.t and not self._broken:
+            compaction.compact_sums(
+                self.journal, self.t, int(self._widths[self.t - 1]), self._turns, self.party.state, end=end,
+                stage=np.int64(self._at), moved=np.array(self.moved), signal=np.array(self.signal),
+            )  # fmt: skip
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
@@ -335,6 +376,7 @@ class Summer:
         """Give back what was not spent; a run that is over, well or not, needs its secrets no more."""
         if self.purse is not None:
             self.purse.end()
+        self._compact(end=True)
         if self.done or self._broken:
             self.erase()
 

@@ -1,1 +1,1 @@
-"""Planning: what a budget buys, before anything is spent."""
+"""Planning: what a budget buys, before anything is spent; and compiling ahead of time."""

@@ -11,7 +11,6 @@ import numpy as np
 from confide.errors import ConfideError
 from confide.network import wire
 from confide.network.identity import Identity
-from confide.node import daemon
 from confide.node import export as exports
 from confide.node import federation as federations
 from confide.node.agreement import in_force
@@ -21,6 +20,7 @@ from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.keys import bystander
 from confide.node.member import Trainer
+from confide.node.status import FEDERATION, read_status, runs
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, Unbounded
 from confide.report.subject import Subject
@@ -34,31 +34,31 @@ ALONE = "this run only: other runs on the same people add to it"
 
 def latest(home: Path) -> Path:
     """The folder of the latest run of the node in `home`."""
-    folders = sorted(home.glob("runs/*/journal"), key=lambda file: file.stat().st_mtime, reverse=True)
+    folders = runs(home)
     if not folders:
         raise ConfideError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
-    return folders[0].parent
+    return folders[0]
 
 
 def schema_of(home: Path) -> Schema | None:
     """How the rows of that run are read, a test set's too."""
-    return federations.load(latest(home) / daemon.FEDERATION).schema
+    return federations.load(latest(home) / FEDERATION).schema
 
 
 def subject(home: Path) -> Subject:
     """The latest run of the node in `home`."""
     folder = latest(home)
-    source = folder / daemon.FEDERATION
+    source = folder / FEDERATION
     federation, identity = bystander(home, in_force(home, source), source)
     name = identity.card.name
     if name == federation.hub:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: it holds no rows and spends nothing")
     with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:
         member = (Summer if federation.summed else Trainer)(federation, identity, journal)
-        history = distances(federation, identity, member, journal)
+        history = progress(member) if isinstance(member, Summer) else distances(federation, identity, member, journal)
         run = run_of(federation, member, history)
         contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
-    status = daemon.read_status(folder) or {}
+    status = read_status(folder) or {}
     facts = [
         ("node", name),
         ("federation", federation.name),
@@ -104,7 +104,8 @@ def run_of(federation: Federation, member: Trainer | Summer, history: dict[str, 
     return Run(
         np.array(member.estimate)[None, None], history, spent, method.name, describe(method), member.t,
         method.bytes_sent(public.at(member.party.k), member.sent), 0.0, np.array([], np.int64),
-        id=federation.digest.hex()[:16], setting=setting, public=("distance",), delta=delta, not_covered=(ALONE,),
+        id=federation.digest.hex()[:16], setting=setting, public=("distance", "moved", "signal"), delta=delta,
+        not_covered=(ALONE,),
     )  # fmt: skip
 
 
@@ -117,13 +118,21 @@ def sent_under(federation: Federation, member: Trainer | Summer, how: str) -> li
     return [terms[head][t] for t, head in enumerate(member.heads)]
 
 
-def distances(federation: Federation, identity: Identity, member: Trainer | Summer, journal: Journal) -> dict[str, Any]:
+def progress(member: Summer) -> dict[str, Any]:
+    """How far the model of a private sum moved in each round, and how much of the sum was not noise.
+
+    All have the same model, and nobody sees others' messages. A round that bought something else than a step, as
+    moments, moves nothing: it is left out.
+    """
+    steps = [t for t, length in enumerate(member.moved, start=1) if length > 0]
+    return _history(steps, moved=[member.moved[t - 1] for t in steps], signal=[member.signal[t - 1] for t in steps])
+
+
+def distances(federation: Federation, identity: Identity, member: Trainer, journal: Journal) -> dict[str, Any]:
     """Largest distance of the own message to a neighbour's, or to the hub's mean, over its length, by round.
 
-    Of a private sum nobody sees messages, and all have the same total. Rounds whose numbers were left out have none.
+    Rounds whose numbers were left out have none.
     """
-    if isinstance(member, Summer):
-        return {"round": np.arange(1, member.t + 1), "distance": np.zeros(member.t)}
     share = 1.0 if federation.hub is None else 1.0 / len(federation.parties)
     out: dict[int, float] = {}
     for t in range(1, member.t + 1):
@@ -133,7 +142,12 @@ def distances(federation: Federation, identity: Identity, member: Trainer | Summ
         others = [_vector(journal.frame(card.digest, t)) for card in member.neighbours.values()]
         farthest = max(float(np.linalg.norm(share * v - own)) for v in others)
         out[t] = farthest / max(float(np.linalg.norm(own)), 1e-300)
-    return {"round": np.array([*out], np.int64), "distance": np.array([*out.values()])}
+    return _history([*out], distance=[*out.values()])
+
+
+def _history(rounds: list[int], **metrics: list[float]) -> dict[str, Any]:
+    """Of these rounds; nothing before the first is complete."""
+    return {name: np.array(values) for name, values in {"round": rounds, **metrics}.items()} if rounds else {}
 
 
 def _vector(frame: bytes) -> Any:

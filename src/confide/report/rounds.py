@@ -18,6 +18,7 @@ METRICS = {
     "test": "on the public test set: accuracy, or mean loss",
     "test_standard_error": "standard error of `test` for the chance of which rows are in the test set",
     "moved": "how far the average model moved in the round",
+    "signal": "length of the round's sum over that of its noise: about 1 where nothing else is in it",
     "distance": "distance to the neighbours' messages, relative",
 }
 

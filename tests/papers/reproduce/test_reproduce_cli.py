@@ -7,6 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from confide.cli import app
+from confide.errors import ConfideError
+from confide.papers.reproduce import experiments, find
+from confide.papers.reproduce import listed as listing
+from confide.papers.reproduce.experiment import names
 
 
 def run(*args):
@@ -25,6 +29,33 @@ def test_without_arguments_it_lists(folder):
     (row,) = json.loads(run("--json").stdout)["experiments"]
     assert row == {"paper": "one-paper", "name": "fig1", "title": "Means of normal draws", "quick": 2, "full": 6,
                    "published": 50, "data": []}  # fmt: skip
+
+
+def test_the_list_is_read_off_the_files(folder, monkeypatch):
+    """To the same words as by importing them, which is left for those that compute what is shown."""
+    edit(folder, "title = ", 'KIND = "l2"\ntitle = f"{KIND}: " + ', to="fig2.py")
+    (folder / "one_paper" / "fig3.py").write_text(
+        "from .fig1 import data, draw, findings, measure, table, tasks, trials\ntitle = 'of fig1'\n"
+    )
+    edit(folder, "trials = Trials(", "trials = max([1, 2]) and Trials(", to="fig4.py")
+    imported = []
+    monkeypatch.setattr(listing, "find", lambda *names: imported.append(names) or find(*names))
+    found = listing.listed()
+    assert imported == [("one-paper", "fig4")]
+    assert found == [(e.paper, e.name, e.title, e.trials, e.data) for e in experiments()]
+    assert [e.title for e in found][1:3] == ["l2: Means of normal draws", "of fig1"]
+
+
+@pytest.mark.parametrize("old, new", [("quick=2", "quick=9"), ("title = ", "name = "), ("data = ()", "data = ((")])
+def test_a_list_says_what_is_wrong_with_a_file(folder, old, new):
+    edit(folder, old, new)
+    with pytest.raises(ConfideError, match=r"experiments/one_paper/fig1\.py"):
+        listing.listed()
+
+
+def test_no_experiment_is_imported_for_the_list(monkeypatch):
+    monkeypatch.setattr(listing, "find", None)
+    assert len(listing.listed()) == len(names())
 
 
 @pytest.mark.parametrize("args", [["one-paper", "fig1"], ["one_paper"], ["--all"]])
