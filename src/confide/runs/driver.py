@@ -191,7 +191,7 @@ def check_message(message: Array, shape: tuple[int, ...], t: int) -> None:
         raise ConfideError(f"round {t}: message of shape {message.shape}, the schedule says {shape}")
     if not np.all(np.isfinite(message)):
         agent = int(np.argwhere(~np.isfinite(message))[0][1])
-        raise Diverged(f"round {t}: agent {agent} diverged: lower the step or raise the penalty parameter")
+        raise Diverged(f"round {t}: agent {agent} diverged: lower the step or raise the coupling")
 
 
 def claim_path(algorithm: Algorithm, public: Public, events: list[list[Event]]) -> tuple[tuple[float, ...], ...]:

@@ -71,7 +71,7 @@ class Party:
             block = self.block if self.schedule.touches[t - 1] else None
             message = within(self.algorithm.local(t, self.state, block, self.public, self.noise.at(t)), self.radius)
             if not np.isfinite(message).all():
-                raise Diverged(f"round {t}: diverged: lower the step or raise the penalty parameter")
+                raise Diverged(f"round {t}: diverged: lower the step or raise the coupling")
             self._sent = encode(message)
             if isinstance(self.noise, SecureNoise) and t < len(self.schedule.noised):
                 self.noise.prepare(int(self.schedule.noised[t]))  # of the round after, whose inputs are still to come
