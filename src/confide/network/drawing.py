@@ -127,8 +127,6 @@ def write(
 
 def layout(graph: Graph) -> NDArray[np.float64]:
     """(size, 2) in [-1, 1]²: a circle for rings and complete graphs, else by distance along the links."""
-    import networkx as nx
-
     links = len(graph.edges)
     if links == graph.size * (graph.size - 1) // 2 or (links == graph.size and graph.degrees.max() == 2):
         around = np.pi / 2 - 2 * np.pi * np.arange(graph.size) / graph.size  # clockwise from the top
@@ -136,6 +134,8 @@ def layout(graph: Graph) -> NDArray[np.float64]:
         return np.column_stack([np.cos(around), np.sin(around)])[order]
     points = scaled(graph)
     if graph.size <= MANY:
+        import networkx as nx
+
         placed = nx.kamada_kawai_layout(nx.Graph(graph.edges.tolist()), pos=dict(enumerate(points)))
         points = np.array([placed[k] for k in range(graph.size)])
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
