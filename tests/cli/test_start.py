@@ -107,7 +107,7 @@ def test_predictions_for_few_rows_and_a_report(place: Path, tmp_path: Path) -> N
     confide("fit", place / "rows.csv", "--schema", schema, "--epsilon", 3, "--parties", 3, "--rounds", 3, "--seed", 1,
             "--out", model, "--run", run)  # fmt: skip
     page = ("--output", str(tmp_path / "report.html"))
-    assert loaded("report", str(run), *page) <= GRAPHS | ACCOUNTANTS | {"scipy.spatial"}
+    assert loaded("report", str(run), *page) <= GRAPHS | ACCOUNTANTS
     assert loaded("predict", str(model), str(place / "rows.csv")) <= GRAPHS
     assert loaded("predict", str(model), str(place / "rows.csv"), "--probabilities") <= GRAPHS | ACCOUNTANTS
 

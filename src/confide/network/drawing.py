@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, LINK, NODE = "#22303c", "#a9b8c6", "#2f6f9f"
-MANY = 250  # agents beyond which the Kamada-Kawai layout takes seconds
+MANY = 250  # agents beyond which the Kamada-Kawai layout, and comparing all pairs, take too long
 
 
 def draw(
@@ -163,6 +163,10 @@ def walk(ring: Graph) -> list[int]:
 
 def closest(points: NDArray[np.float64]) -> float:
     """The distance between the two nearest points."""
+    if len(points) <= MANY:
+        apart = np.linalg.norm(points[:, None] - points, axis=-1)
+        np.fill_diagonal(apart, np.inf)
+        return float(apart.min())
     from scipy.spatial import KDTree
 
     return float(np.asarray(KDTree(points).query(points, k=2)[0])[:, 1].min())
