@@ -1,6 +1,7 @@
 """Reproduction data for tests that want it (CONFIDE_DATA, or a folder beside the checkout); marks by division.py."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ if SHARED.is_dir():
 HERE = Path(__file__).resolve().parent
 settings.register_profile("confide", deadline=None)  # a busy machine fails no test
 settings.load_profile("confide")
+
+
+def pytest_configure(config):
+    """Hints follow from parameters, and most tests leave them alone."""
+    if find_spec("sklearn"):
+        config.addinivalue_line("filterwarnings", "ignore::confide.estimators.hints.Hint")
 
 
 def pytest_sessionstart(session):

@@ -102,10 +102,12 @@ def test_a_node_that_is_made_and_asked(place: Path, tmp_path: Path) -> None:
     assert not modules("node", "status", "--home", str(place / "mercy")) & {"numpy", "asyncio", "cryptography"}
 
 
-def test_predictions_for_few_rows(place: Path, tmp_path: Path) -> None:
-    schema, model = place / "schema.toml", tmp_path / "model.json"
+def test_predictions_for_few_rows_and_a_report(place: Path, tmp_path: Path) -> None:
+    schema, model, run = place / "schema.toml", tmp_path / "model.json", tmp_path / "run.npz"
     confide("fit", place / "rows.csv", "--schema", schema, "--epsilon", 3, "--parties", 3, "--rounds", 3, "--seed", 1,
-            "--out", model)  # fmt: skip
+            "--out", model, "--run", run)  # fmt: skip
+    page = ("--output", str(tmp_path / "report.html"))
+    assert loaded("report", str(run), *page) <= GRAPHS | ACCOUNTANTS
     assert loaded("predict", str(model), str(place / "rows.csv")) <= GRAPHS
     assert loaded("predict", str(model), str(place / "rows.csv"), "--probabilities") <= GRAPHS | ACCOUNTANTS
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.stats import norm
 
 import confide
-from confide.algorithms.base import Consensus, row_length
+from confide.algorithms.base import Consensus, at_home, row_length
 from confide.algorithms.gaussian import GaussianRelease
 from confide.privacy import Gaussian, discrete_gaussian
 from confide.privacy.secure import SecureNoise, charge
@@ -171,6 +171,20 @@ def test_nor_is_a_sensitivity_of_ones_own(name):
     overridden["minimise"] = lambda self, *given: 1e6 * A.PVP.minimise(self, *given)
     own = type("Own", (A.PVP,), {name: overridden[name]})
     assert label(own(rounds=1, noise=1.0), usual()) != "proven"
+
+
+@pytest.mark.parametrize("called", ["Own", "PVP"])
+def test_nor_is_one_that_names_our_module_as_its_own(called):
+    """As a class does that one of our functions made, or that was copied with its names."""
+
+    def sensitivity(self, t, public):
+        return np.full((len(public.agents), 1), 1e-12)
+
+    own = type("Own", (A.PVP,), {"sensitivity": sensitivity, "__module__": A.PVP.__module__, "__qualname__": called})
+    assert not at_home(own) and label(own(rounds=1, noise=1.0), usual()) != "proven"
+    gentle = type("Logistic", (L.Logistic,), {"slope_bound": 1e-3, "__module__": L.Logistic.__module__})
+    assert not at_home(gentle) and label(A.PVP(rounds=1, noise=1.0), usual(loss=gentle())) != "proven"
+    assert at_home(A.PVP) and at_home(L.Logistic) and at_home(type(usual().penalty))
 
 
 def test_a_release_with_a_local_and_a_sensitivity_of_its_own_is_not_proven():

@@ -205,6 +205,9 @@ def test_the_hint_about_scale_is_said_once_and_not_to_those_who_scaled():
     with pytest.warns(Hint, match="nothing bounds the scale of the features") as heard:
         confide.PrivateLogisticRegression(random_state=0, rounds=2).fit(X, y)
     assert [one.filename for one in heard] == [__file__]  # at the caller's line
+    (one,) = heard
+    printed = warnings.formatwarning(one.message, one.category, one.filename, one.lineno, "")
+    assert printed.lower().count("hint: ") == 1 and ": Hint: nothing bounds" in printed
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         confide.PrivateLogisticRegression(random_state=0, rounds=2).fit(1000 * X, y)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from confide.network import Graph
-from confide.network.drawing import closest, layout
+from confide.network.drawing import MANY, closest, layout
 
 GRAPHS = [
     Graph.ring(7),
@@ -52,6 +52,12 @@ def test_drawing_without_matplotlib_is_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"^drawing needs matplotlib: pip install 'confide\[plot\]'$"):
         Graph.ring(3).draw()
+
+
+def test_the_closest_of_few_and_of_many():
+    points = np.random.default_rng(2).normal(size=(2 * MANY, 2))
+    points[3] = points[7] + [3e-5, 4e-5]
+    assert closest(points) == pytest.approx(5e-5) == closest(points[:MANY])
 
 
 def test_grids_unfold():

@@ -60,10 +60,12 @@ def test_a_run_under_way_shows_the_rounds_sent_so_far(tmp_path):
     assert "2 of 4 complete, 3 sent and paid for" in report.page(found)
 
 
-def test_a_model_is_exported_without_the_daemon_and_the_compiler(tmp_path):
+def test_a_model_and_a_report_need_neither_the_daemon_nor_the_compiler(tmp_path):
     trained(tmp_path, 2)
     words = ("node", "model", "--home", str(tmp_path / "ash"))
     assert "confide.node.daemon" not in modules(*words) and loaded(*words) <= {"scipy.special", "scipy.sparse"}
+    page = ("--output", str(tmp_path / "report.html"))
+    assert not loaded("report", str(tmp_path / "ash"), *page) & {"numba", "networkx", "scipy.spatial"}
 
 
 def test_before_the_first_round_is_complete_there_is_no_picture_of_it(tmp_path):

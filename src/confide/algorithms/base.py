@@ -8,6 +8,7 @@ NamedTuple of arrays (seeds, agents, …); in `local` and `absorb` the round `t`
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -265,8 +266,14 @@ def overridden(method: Algorithm) -> str:
 
 
 def at_home(kind: type) -> bool:
-    """Whether a class is one of this package's own."""
-    return kind.__module__.split(".")[0] == "confide"
+    """Whether a class is one of this package's own: the very one that its module has under its name.
+
+    A class may say of itself that it comes from anywhere. This keeps mistakes out, not whoever rewrites the modules.
+    """
+    found: Any = sys.modules.get(kind.__module__) if kind.__module__.split(".")[0] == "confide" else None
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
 
 
 def longest_gradient(public: Public) -> float:

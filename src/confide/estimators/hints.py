@@ -17,4 +17,4 @@ def hint(text: str) -> None:
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("confide."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(f"hint: {text}", Hint, stacklevel=level)
+    warnings.warn(text, Hint, stacklevel=level)  # Python writes the category before it

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, LINK, NODE = "#22303c", "#a9b8c6", "#2f6f9f"
-MANY = 250  # agents beyond which the Kamada-Kawai layout takes seconds
+MANY = 250  # agents beyond which the Kamada-Kawai layout, and comparing all pairs, take too long
 
 
 def draw(
@@ -127,8 +127,6 @@ def write(
 
 def layout(graph: Graph) -> NDArray[np.float64]:
     """(size, 2) in [-1, 1]²: a circle for rings and complete graphs, else by distance along the links."""
-    import networkx as nx
-
     links = len(graph.edges)
     if links == graph.size * (graph.size - 1) // 2 or (links == graph.size and graph.degrees.max() == 2):
         around = np.pi / 2 - 2 * np.pi * np.arange(graph.size) / graph.size  # clockwise from the top
@@ -136,6 +134,8 @@ def layout(graph: Graph) -> NDArray[np.float64]:
         return np.column_stack([np.cos(around), np.sin(around)])[order]
     points = scaled(graph)
     if graph.size <= MANY:
+        import networkx as nx
+
         placed = nx.kamada_kawai_layout(nx.Graph(graph.edges.tolist()), pos=dict(enumerate(points)))
         points = np.array([placed[k] for k in range(graph.size)])
     points = points - (points.max(axis=0) + points.min(axis=0)) / 2
@@ -163,6 +163,10 @@ def walk(ring: Graph) -> list[int]:
 
 def closest(points: NDArray[np.float64]) -> float:
     """The distance between the two nearest points."""
+    if len(points) <= MANY:
+        apart = np.linalg.norm(points[:, None] - points, axis=-1)
+        np.fill_diagonal(apart, np.inf)
+        return float(apart.min())
     from scipy.spatial import KDTree
 
     return float(np.asarray(KDTree(points).query(points, k=2)[0])[:, 1].min())

@@ -306,7 +306,7 @@ class Store:
 
     def _connected(self, path: Path) -> Connection:
         """A connection to a file that is there; what it writes is on disk when a transaction ends."""
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", self.timeout, isolation_level=None,
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", timeout=self.timeout, isolation_level=None,
                              check_same_thread=False, factory=Connection, uri=True)  # fmt: skip
         for pragma in ("synchronous = EXTRA", "fullfsync = ON", "checkpoint_fullfsync = ON"):
             db.execute(f"PRAGMA {pragma}")

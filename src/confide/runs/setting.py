@@ -94,13 +94,10 @@ def classes(labels: str, outputs: int) -> tuple[str, ...]:
 
 @cache
 def _installed() -> dict[str, str]:
-    import numba
-    import scipy
+    from importlib import metadata
 
-    return {
-        "confide": __version__, "python": platform.python_version(), "numpy": np.__version__,
-        "numba": numba.__version__, "scipy": scipy.__version__,
-    }  # fmt: skip
+    parts = {name: metadata.version(name) for name in ("numpy", "numba", "scipy")}  # without loading them
+    return {"confide": __version__, "python": platform.python_version(), **parts}
 
 
 def versions() -> dict[str, str]:
