@@ -239,7 +239,7 @@ class Problem:
     @cached_property
     def _optimum(self) -> Array:
         if isinstance(self.loss, BlackBox):
-            raise WrongType(f"no optimum is known: {VALUES_ONLY}")
+            raise WrongType(f"no optimum is known, give record=() or metrics of your own: {VALUES_ONLY}")
         zero = np.zeros((1, 1, self.width))
         public = self.public(None)
         tolerance = 1e-11 * max(1e-3, float(np.linalg.norm(self.pooled.gradient(zero))))
