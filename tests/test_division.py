@@ -24,4 +24,4 @@ def test_nothing_is_left_out_by_all_commands():
     commands = dict(re.findall(r"^(test[\w-]*):.*\n\t(.*)$", (root / "Makefile").read_text(), re.M))
     assert commands["test"].endswith('-m "not long"') and commands["test-long"].endswith("-m long")
     ran = re.findall(r"^make (\S+)$", (root / ".ci" / "run").read_text(), re.M)
-    assert ran == ["check", "test", "test-long"]
+    assert ran == ["check", "test", "test-long", "test-pythons"]

@@ -17,7 +17,7 @@ from village import free_ports
 from waiting import wait_for
 
 from confide.node.codes import Code
-from confide.node.journal import running
+from confide.node.status import running
 
 KINDS = {  # how many of each; some strike two members at once
     "kill": 30, "die paid": 4, "die noised": 4, "term": 6, "stop": 18, "full disk": 7, "full journal": 5, "hole": 4,

@@ -12,7 +12,8 @@ import pytest
 
 from confide.network import wire
 from confide.network.identity import Identity
-from confide.node.journal import Journal, running
+from confide.node.journal import Journal
+from confide.node.status import running
 
 RUN = bytes(range(32))
 

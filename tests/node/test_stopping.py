@@ -14,7 +14,7 @@ from waiting import wait_for
 
 from confide.node import daemon
 from confide.node.codes import Code
-from confide.node.journal import running
+from confide.node.status import running
 from confide.node.witness import Contradiction
 
 TERM, INT = signal.SIGTERM, signal.SIGINT
