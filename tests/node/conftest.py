@@ -5,6 +5,8 @@ from circle import Circle
 from losing import DESCENT
 from summing_streams import counted
 
+from confide.node.journal import Journal
+
 
 @pytest.fixture
 def circle(tmp_path):
@@ -26,3 +28,17 @@ def circle(tmp_path):
 def used(monkeypatch):
     """No stream masks two messages, whatever happens."""
     yield from counted(monkeypatch)
+
+
+@pytest.fixture
+def rewritten(monkeypatch):
+    """(whose, bytes before, bytes after) of every journal that is written anew."""
+    done, real = [], Journal.rewrite
+
+    def rewrite(journal, *args):
+        before, out = journal.size, real(journal, *args)
+        done.append((journal.path.parent.parent.parent.name, before, journal.size))
+        return out
+
+    monkeypatch.setattr(Journal, "rewrite", rewrite)
+    return done

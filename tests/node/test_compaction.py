@@ -468,21 +468,13 @@ def test_a_state_that_stands_for_messages_does_not_depend_on_the_number_of_round
         assert np.array_equal(short, long), field
 
 
-def test_it_is_done_when_it_is_worth_it(members, monkeypatch):
+def test_it_is_done_when_it_is_worth_it(members, monkeypatch, rewritten):
     """Often enough that the file stays small, seldom enough that little is written twice; never for little."""
     monkeypatch.setattr(compaction, "LEAST", 2000)
-    done, real = [], Journal.rewrite
-
-    def rewrite(journal, *args):
-        before, out = journal.size, real(journal, *args)
-        done.append((journal.path.parent.parent.parent.name, before, journal.size))
-        return out
-
-    monkeypatch.setattr(Journal, "rewrite", rewrite)
     ours = members({**ADMM, "rounds": 150})
     ours.run()
     for name in NAMES:
-        mine = [(before, after) for who, before, after in done if who == name]
+        mine = [(before, after) for who, before, after in rewritten if who == name]
         assert 2 <= len(mine) <= 8
         for before, after in mine:
             assert before - after >= max(2000, 0.2 * before)  # so at most four times that is written for it

@@ -110,22 +110,14 @@ def test_what_a_round_takes_on_disk(circle, always):
         assert journal.size == journal.path.stat().st_size
 
 
-def test_it_is_done_when_it_is_worth_it(circle, monkeypatch):
+def test_it_is_done_when_it_is_worth_it(circle, monkeypatch, rewritten):
     """Often enough that the file stays small, seldom enough that little is written twice; never for little."""
     monkeypatch.setattr(compaction, "LEAST", 1500)
     monkeypatch.setattr(compaction, "SHARE", 0.1)  # of five numbers little can go
-    done, real = [], Journal.rewrite
-
-    def rewrite(journal, *args):
-        before, out = journal.size, real(journal, *args)
-        done.append((journal.path.parent.parent.parent.name, before, journal.size))
-        return out
-
-    monkeypatch.setattr(Journal, "rewrite", rewrite)
     made = circle({**DESCENT, "rounds": 120}, graph=PATH).begin()
     assert made.carry()
     for name in NAMES:
-        mine = [before - after for who, before, after in done if who == name]
+        mine = [before - after for who, before, after in rewritten if who == name]
         assert 1 <= len(mine) <= 8 and min(mine) >= 1200
 
 
