@@ -13,6 +13,7 @@ import typer
 from confide.cli.lines import folded
 from confide.cli.node_options import HERE, Home, Json, needed
 from confide.errors import ConfideError
+from confide.network.named import GRAPHS
 
 if TYPE_CHECKING:
     from confide.network.identity import Card
@@ -25,7 +26,6 @@ federation = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-GRAPHS = ("ring", "path", "star", "complete")
 
 
 @federation.callback()

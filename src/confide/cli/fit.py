@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.errors import ConfideError
+from confide.network.named import GRAPHS, check_graph
 
 if TYPE_CHECKING:
     from confide.estimators.fitting import FitOptions, Learned, PooledRows
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 MODELS = "logistic, svc, ridge, lasso, elastic-net, huber, quantile"
 HERE = Path("model.json")
-GRAPHS = ("ring", "complete", "star", "path")
 
 
 def fit(
@@ -124,8 +124,7 @@ def check_owner(schema: Schema, parties: int | None) -> None:
 
 
 def checked_graph(graph: str) -> str:
-    if graph not in GRAPHS:
-        raise ConfideError(f"--graph {graph}: must be one of {', '.join(GRAPHS)}")
+    check_graph(graph, f"--graph {graph}")
     return graph
 
 

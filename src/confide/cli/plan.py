@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from confide.cli.fit import GRAPHS, MODELS, check_owner, checked_graph, only
+from confide.cli.fit import MODELS, check_owner, checked_graph, only
 from confide.errors import ConfideError
+from confide.network.named import GRAPHS
 
 if TYPE_CHECKING:
     from confide.planning.advice import Asked

@@ -23,6 +23,7 @@ from confide.estimators.hints import hint
 from confide.estimators.listener import Listener
 from confide.estimators.record import Paid, record
 from confide.network.graph import Graph
+from confide.network.named import check_graph
 from confide.privacy import Label
 from confide.privacy.ledger import Ledger
 from confide.problem import linear
@@ -35,7 +36,6 @@ from confide.runs.run import Run
 from confide.runs.setting import POOLED
 
 Array = NDArray[np.float64]
-GRAPHS = ("ring", "complete", "star", "path")
 # With an intercept, rows are lengthened to this while the intercept's feature stays 1: a longest row of (2, 1) costs
 # 1.12 times the noise of the row alone, and one of (1, 1) would cost 1.41 times.
 STRETCH = 2.0
@@ -141,8 +141,8 @@ class PrivateEstimator(BaseEstimator):
         if len(y) < 2:
             raise ConfideError(f"n_samples={len(y)}: learning needs at least 2 rows")
         given = isinstance(self.graph, Graph)
-        if not given and self.graph not in GRAPHS:
-            raise ConfideError(f"graph={self.graph!r}: must be one of {', '.join(GRAPHS)}, or a confide.Graph")
+        if not given:
+            check_graph(self.graph, f"graph={self.graph!r}", ", or a confide.Graph")
         alone = groups is None
         if groups is None:
             groups = self._invented(len(y))

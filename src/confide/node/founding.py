@@ -10,14 +10,13 @@ from confide.errors import ConfideError
 from confide.files.toml import dumps
 from confide.network.graph import Graph
 from confide.network.identity import Card
+from confide.network.named import check_graph
 from confide.node import choosing, outside
 from confide.node import federation as federations
 from confide.node.calibration import calibrated
 from confide.node.federation import Federation
 from confide.schema.document import dumps as schema_toml
 from confide.schema.schema import Schema
-
-GRAPHS = ("ring", "path", "star", "complete")
 
 
 def new_federation(
@@ -90,7 +89,6 @@ def links(names: list[str], graph: str, edges: Sequence[Sequence[str]], hub: Car
         return {"hub": hub.name}
     if edges:
         return {"edges": [list(edge) for edge in edges]}
-    if graph not in GRAPHS:
-        raise ConfideError(f"graph {graph}: must be one of {', '.join(GRAPHS)}; or give edges")
+    check_graph(graph, f"graph {graph}", "; or give edges")
     drawn: Graph = getattr(Graph, graph)(len(names))
     return {"edges": [[names[i], names[j]] for i, j in drawn.edges.tolist()]}
