@@ -15,6 +15,7 @@ from confide.cli import app
 from confide.files.toml import dumps
 from confide.network.identity import Identity
 from confide.network.tree import SpanningTree
+from confide.node import export
 from confide.node import federation as federations
 from confide.node.caps import caps, promise
 from confide.node.founding import new_federation
@@ -52,6 +53,16 @@ def test_noise_is_the_least_that_the_cap_allows_as_nodes_charge_it(members, epsi
         spent = confide.privacy.epsilon([event for now in [*prices, *again] for event in now], 1e-5)
         assert epsilon * (1 - 1e-4) <= spent <= epsilon * (1 + 1e-9)
     assert found.algorithm.first == {0.03: "gradient", 0.3: "spread", 1.0: "moments"}[epsilon]
+
+
+def test_a_model_says_the_price_that_the_ledger_paid(members):
+    """Every round as the purse pays for it, slack and all, and more than its exact cost."""
+    found, _ = founded(members)
+    for k, name in enumerate(NAMES):
+        said = export.spent(found, name, [1] * 31, [found.head] * 31)
+        paid = [event for now in found.prices(k) for event in now]
+        assert any(event.slack > 0 for event in paid)
+        assert said.epsilon == confide.privacy.epsilon(paid, 1e-5) > said.exact_epsilon
 
 
 def founded_again(found, text):

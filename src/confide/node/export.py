@@ -72,9 +72,10 @@ def spent(federation: Federation, name: str, attempts: Sequence[int], heads: Seq
     reason = promise.reason
     if promise.label != Label.NONE and federation.delta is not None:
         events, paid = (
-            [of_agent(terms[head][t], 0) for t, head in enumerate(heads)]
+            [terms[head][t] for t, head in enumerate(heads)]
             for terms in (
-                {now.head: priced(now, name, how) for now in federation.history} for how in ("events", "charged")
+                {now.head: price(now, now.parties.index(name)) for now in federation.history}
+                for price in (exactly, Federation.prices)
             )
         )
         cost, exact, alone = (
@@ -88,11 +89,9 @@ def spent(federation: Federation, name: str, attempts: Sequence[int], heads: Seq
                  ("this run only: other runs on the same people add to it", *NOT_COVERED))  # fmt: skip
 
 
-def priced(federation: Federation, name: str, how: str) -> list[list[Event]]:
-    """What each round costs a party, exactly or as it is charged, under the terms of one federation."""
-    mine = federation.public.at(federation.parties.index(name))
-    found: list[list[Event]] = getattr(federation.algorithm, how)(mine)
-    return federation.stated(found)
+def exactly(federation: Federation, k: int) -> list[list[Event]]:
+    """What each round costs party k, whatever is charged for it, under the terms of one federation."""
+    return [of_agent(now, 0) for now in federation.stated(federation.algorithm.events(federation.public.at(k)))]
 
 
 def total(rounds: list[list[Event]], delta: float) -> float | None:
