@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -182,3 +183,18 @@ def test_a_column_of_parties_that_the_schema_does_not_know(home, tmp_path):
     (tmp_path / "schema.toml").write_text(plain)
     said, _ = made(home, "--test", home / "test.csv", "--schema", tmp_path / "schema.toml", "--group", "site")
     assert [p["name"] for p in said["scores"]["parties"]] == ["north", "south", "west"]
+
+
+@pytest.mark.parametrize("form", ["spaces", "parquet"])
+def test_parties_of_a_test_set_are_read_as_those_of_the_training_rows(home, tmp_path, form):
+    """Spaces around a field do not count, and a Parquet file has parties, too."""
+    table = pd.read_csv(home / "test.csv")
+    file = tmp_path / f"test.{form}"
+    if form == "parquet":
+        table.to_parquet(file)
+    else:
+        table["site"] = [f" {site} " if k % 2 else site for k, site in enumerate(table["site"])]
+        table.rename(columns={"site": " site"}).to_csv(file, index=False)
+    said, _ = made(home, "--test", file, "--schema", home / "schema.toml")
+    plain, _ = made(home, "--test", home / "test.csv", "--schema", home / "schema.toml")
+    assert said["scores"]["parties"] == plain["scores"]["parties"] and len(said["scores"]["parties"]) == 3

@@ -6,7 +6,7 @@ that is computed from private rows without noise, and the page that shows it is 
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from confide.report.scores import PartyScores, Quality, Scores
 from confide.runs.evaluation import label_text, same_answer
 from confide.runs.run import Run
 from confide.runs.setting import Setting
+from confide.schema import columns, tables
 from confide.schema.reader import read
 from confide.schema.schema import Group, Schema
 
@@ -49,8 +50,9 @@ def by_schema(run: Run, file: Path, schema: Schema, group: str | None = None) ->
         raise ConfideError(f"{file}: the schema makes other features of it than those of this run")
     name = group if group is not None else schema.group.name if schema.group is not None else None
     party = None
-    if name is not None and (group is not None or name in header(file)):
-        party = column(file, name)
+    if name is not None and (group is not None or name in tables.header(file)):
+        known(file, name, "--group")
+        party = np.array(texts(file, [name])[name])
         if schema.group is None and name not in (c.name for c in schema.columns):  # or it would be a stray column
             schema = replace(schema, group=Group(name, tuple(sorted(set(party.tolist())))))
     rows = read(file, schema, group=False)
@@ -59,12 +61,10 @@ def by_schema(run: Run, file: Path, schema: Schema, group: str | None = None) ->
 
 
 def plain_rows(run: Run, file: Path, label: str | None, group: str | None = None) -> TestSet:
-    """The test set in a CSV file whose features are numbers."""
+    """The test set in a file whose features are numbers."""
     if run.setting is None:
         raise ConfideError("this run carries no setting: it cannot answer a test set")
-    head, rows = table(file)
-    if group is not None and group not in head:
-        raise ConfideError(f"--group {group}: the columns of {file} are {', '.join(head)}")
+    head = tables.header(file) if group is None else known(file, group, "--group")
     rest = [name for name in head if name != group]
     target = rest[-1] if label is None else label
     if target not in rest:
@@ -77,43 +77,35 @@ def plain_rows(run: Run, file: Path, label: str | None, group: str | None = None
                 f"{file}: the model reads {', '.join(wanted[:8])}; the columns are {', '.join(names[:8])}"
             )
         wanted = names
-    places = [head.index(name) for name in wanted]
+    found = texts(file, [*wanted, target, *([] if group is None else [group])])
     try:
-        X = np.array([[float(row[k]) for k in places] for row in rows])
+        X = np.array([[float(field) for field in found[name]] for name in wanted]).T
     except ValueError as error:
         raise ConfideError(f"{file}: {error}; a test set has numbers as its features") from None
-    party = None if group is None else np.array([row[head.index(group)] for row in rows])
-    return TestSet(X, [row[head.index(target)] for row in rows], file.name, party)
+    return TestSet(X, found[target], file.name, None if group is None else np.array(found[group]))
 
 
-def table(file: Path) -> tuple[list[str], list[list[str]]]:
-    """Names and rows of a CSV file, all of the same length."""
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as text:
-            head, *rows = [row for row in csv.reader(text) if row] or [[]]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfideError(f"{file}: not a CSV file: {error}") from None
-    if len(head) < 2 or not rows:
-        raise ConfideError(f"{file}: must have a line of names, at least two columns and a row")
-    for k, row in enumerate(rows, start=2):
-        if len(row) != len(head):
-            raise ConfideError(f"{file}: line {k} has {len(row)} fields, the first line {len(head)}")
-    return head, rows
+def texts(file: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """The named columns of a CSV or Parquet file, read as any table is here: spaces around a field do not count."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    rows = 0
+    for batch in tables.batches(file, names, 1 << 13):
+        for place, what in sorted(batch.broken.items())[:1]:
+            raise ConfideError(f"{file}, {tables.places(file, [rows + place])[rows + place]}: {what}")
+        for name, fields in batch.columns.items():
+            found[name] += columns.texts(fields)
+        rows += batch.rows
+    if not rows:
+        raise ConfideError(f"{file}: no rows below the header")
+    return found
 
 
-def header(file: Path) -> list[str]:
-    """Names of the columns; of a Parquet file none, whose parties are not looked for."""
-    return [] if file.suffix.lower() in (".parquet", ".pq") else table(file)[0]
-
-
-def column(file: Path, name: str) -> Any:
-    """One column's texts."""
-    if file.suffix.lower() in (".parquet", ".pq"):
-        raise ConfideError(f"--group {name}: parties are read from CSV files only, {file} is another")
-    head, rows = table(file)
+def known(file: Path, name: str, option: str) -> list[str]:
+    """The file's columns, of which `name` must be one."""
+    head = tables.header(file)
     if name not in head:
-        raise ConfideError(f"--group {name}: the columns of {file} are {', '.join(head)}")
-    return np.array([row[head.index(name)] for row in rows])
+        raise ConfideError(f"{option} {name}: the columns of {file} are {', '.join(head)}")
+    return head
 
 
 # --- what it says of a run --------------------------------------------------------------------------------------------

@@ -48,6 +48,11 @@ def plain(field: str) -> str:
     return whole.group(1) if whole else field
 
 
+def texts(fields: Any) -> list[str]:
+    """Fields of a batch, a list or an Arrow array, as texts that are the same where they mean the same."""
+    return [plain(text(value)) for value in (fields if isinstance(fields, list) else fields.to_pylist())]
+
+
 def numbers(fields: Any, marks: frozenset[str]) -> tuple[Array, Mask]:
     """Each field's number, NaN where it is none, infinite or missing, and which fields are missing.
 
@@ -72,8 +77,8 @@ def codes(fields: Any, allowed: tuple[str, ...], marks: frozenset[str]) -> tuple
     if not isinstance(fields, list):
         return _arrow_codes(fields, allowed, marks)
     place, gone = {plain(value): i for i, value in enumerate(allowed)}, {plain(mark) for mark in marks}
-    texts = [plain(text(v)) for v in fields]
-    return np.array([place.get(t, -1) for t in texts], np.int64), np.array([t in gone for t in texts], bool)
+    found = texts(fields)
+    return np.array([place.get(t, -1) for t in found], np.int64), np.array([t in gone for t in found], bool)
 
 
 # --- Arrow arrays -----------------------------------------------------------------------------------------------------

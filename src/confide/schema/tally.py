@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from confide.schema.columns import number, plain, text
+from confide.schema.columns import number, texts
 
 MOST = 20  # categories; a column of more texts is ignored in the draft
 LOOK = 10_000  # rows in which we look whether each has its own value
@@ -41,9 +41,9 @@ class Tally:
         self.looked, self.last, self.counting = 0, math.nan, True
 
     def add(self, fields: Any) -> None:
-        texts = [plain(text(v)) for v in (fields if isinstance(fields, list) else fields.to_pylist())]
-        self._look([t for t in texts if t and t not in MARKS])
-        for t, n in Counter(texts).items():
+        found = texts(fields)
+        self._look([t for t in found if t and t not in MARKS])
+        for t, n in Counter(found).items():
             if t == "" or t in MARKS:
                 self.marks.add(t)
             else:
