@@ -21,8 +21,9 @@ PACKAGES = {
     "confide": "confide", "confide.losses": "confide.problem.losses", "confide.penalties": "confide.problem.penalties",
     "confide.privacy": "confide.privacy", "confide.algorithms": "confide.algorithms", "confide.audit": "confide.audit",
     "confide.metrics": "confide.runs.metrics", "confide.datasets": "confide.papers.datasets",
-    "confide.errors": "confide.errors",
+    "confide.errors": "confide.errors", "confide.network": "confide.network", "confide.testing": "confide.testing",
 }  # fmt: skip
+DERIVED_FROM = ("Algorithm", "GaussianMethod", "GaussianRelease", "SummedMethod", "Loss", "Penalty", "BlackBox")
 
 
 def names(home):
@@ -43,7 +44,7 @@ def signature(value):
 
 
 def lines():
-    """`confide.Graph(size: int, …)`, and for classes of `confide` itself their methods."""
+    """`confide.Graph(size: int, …)`; methods of `confide`'s own classes and of those that others derive from."""
     for shown, home in PACKAGES.items():
         module = import_module(home)
         for name in names(home):
@@ -52,7 +53,7 @@ def lines():
                 yield f"{shown}.{name}"
                 continue
             yield f"{shown}.{name}{signature(value)}"
-            if shown == "confide" and inspect.isclass(value):
+            if inspect.isclass(value) and (shown == "confide" or name in DERIVED_FROM):
                 yield from (f"    {line}" for line in methods(value))
 
 
