@@ -15,11 +15,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 import confide
 from confide.estimators import one_fit as engine
-from confide.estimators.one_fit import EveryonesNoise
+from confide.estimators.one_fit import EveryonesNoise, SummedNoise
 from confide.privacy import ZCDP, epsilon
 from confide.privacy.budget import BudgetExceeded
+from confide.privacy.discrete_gaussian import GRID, Reservoir, gaussian, quantise
 from confide.privacy.ledger import Ledger
 from confide.privacy.secure import SecureNoise
+from confide.runs.driver import Driver
 from confide.runs.party import Party, add
 
 # --- privacy ----------------------------------------------------------------------------------------------------------
@@ -317,6 +319,37 @@ def test_every_party_has_noise_of_its_own_deviation():
         noise.at(2).gaussian("answer", value, scale)
     with pytest.raises(ValueError, match="no secure sampler"):
         noise.gamma_norm("answer", 3)
+
+
+def test_of_a_private_sum_nothing_but_the_sum_is_released(monkeypatch):
+    """Parts whose whole numbers of steps have the same sum give the same bytes; doubles of the parts would not."""
+    monkeypatch.setattr(Reservoir, "take", lambda self, count: np.zeros(count, np.int64))
+    step, many = 3.0 / 2**GRID, 2**52 + 1
+    parts = [many * step, (5 - many) * step], [2 * step, 3 * step]
+    assert [quantise(part, 3.0).tolist() for part in parts] == [[many, 5 - many], [2, 3]]
+    assert sum(gaussian(np.array(parts[0]), 3.0, Reservoir())) != sum(gaussian(np.array(parts[1]), 3.0, Reservoir()))
+    heard = [SummedNoise(2).at(1).gaussian("answer", np.array(part)[None, :, None], np.full((2, 1), 3.0))
+             for part in parts]  # fmt: skip
+    assert heard[0].tobytes() == heard[1].tobytes() and heard[0].sum() == pytest.approx(5 * step, rel=1e-15)
+
+
+def test_noise_of_a_private_sum_is_everyones():
+    noise = SummedNoise(9).at(1).gaussian("answer", np.ones((1, 9, 4000)), np.full((9, 1), 2.0))
+    assert noise.sum(axis=1).std() == pytest.approx(6.0, rel=0.05) and (noise == noise[:, :1]).all()
+    assert noise.sum(axis=1).mean() == pytest.approx(9.0, abs=0.45)  # 4.7 standard errors
+    with pytest.raises(RuntimeError, match="share theirs"):
+        SummedNoise(2).at(1).gaussian("answer", np.ones((1, 2, 1)), np.array([[1.0], [2.0]]))
+
+
+def test_a_secure_fit_by_private_sums_hands_on_totals_only(monkeypatch):
+    """Of its evaluation, too: every party's message is its share of one total."""
+    sent, step = [], Driver.step
+    monkeypatch.setattr(Driver, "step", lambda self, *args: sent.append((self, step(self, *args))) or sent[-1][1])
+    X, y = labelled(400)
+    confide.PrivateLogisticRegression(epsilon=2.0, evaluate=0.2, row_norm=1.0).fit(X, y, groups=np.arange(400) % 4)
+    kinds = {type(driver.algorithm).__name__ for driver, _ in sent}
+    assert kinds == {"JointDescent", "JointTally"}
+    assert all((message == message[:, :1]).all() and message.shape[1] == 4 for _, message in sent)
 
 
 @pytest.mark.parametrize("kind", [confide.algorithms.DPSGD, confide.algorithms.JointDescent])

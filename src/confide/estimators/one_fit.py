@@ -145,14 +145,13 @@ def simulated(promise: Guarantee) -> Guarantee:
 def rounds(problem: Problem, graph: Graph | None, method: Algorithm, seed: int | None) -> Iterator[Array]:
     """Every party's model (parties, width) after each round; `seed=None` draws each party's noise securely."""
     driver = Driver(problem, graph, method, [0 if seed is None else seed])
-    noise = EveryonesNoise(len(driver.public.agents))
     if seed is None:
-        driver.noise = noise  # type: ignore[assignment]  # the same draws, by another hand
-    widths = [*driver.schedule.noised[1:], 0]
-    for following in widths:
-        driver.step()
+        kind = SummedNoise if isinstance(method, SummedMethod) else EveryonesNoise
+        driver.noise = noise = kind(len(driver.public.agents))  # type: ignore[assignment]  # draws by another hand
+    for numbers in driver.schedule.noised:
         if seed is None:
-            noise.prepare(int(following))
+            noise.prepare(int(numbers))
+        driver.step()
         yield driver.estimates[0]
 
 
@@ -182,7 +181,9 @@ class EveryonesNoise:
         if (self.round, name) in self.drawn:
             raise RuntimeError(f"round {self.round}: noise {name!r} was drawn already")
         self.drawn.add((self.round, name))
-        deviations = np.broadcast_to(scale, (1, self.parties, 1)).ravel()
+        return self.released(value, np.broadcast_to(scale, (1, self.parties, 1)).ravel())
+
+    def released(self, value: Array, deviations: Array) -> Array:
         if np.all(deviations == deviations[0]):
             return discrete_gaussian.gaussian(value, float(deviations[0]), self.ahead)
         own = [discrete_gaussian.gaussian(value[0, k], float(s), self.ahead) for k, s in enumerate(deviations)]
@@ -193,6 +194,24 @@ class EveryonesNoise:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(SecureNoise(), name)  # others have no secure sampler, and say so
+
+
+class SummedNoise(EveryonesNoise):
+    """That of a private sum, which alone is released: parts are added up as whole numbers of steps, as nodes add them.
+
+    A part that became a double would show in the last bits of a sum of doubles: from 2^j on doubles lie twice as far
+    apart as below, so an odd sum tells that a part was below, and only that part's own noise hides it. Every party is
+    given its share of the total, so that whatever is made of these is made of the total.
+    """
+
+    def released(self, value: Array, deviations: Array) -> Array:
+        scale = float(deviations[0])
+        if np.any(deviations != scale):
+            raise RuntimeError(f"noise of deviations {deviations} in one sum: parties share theirs")
+        noise = self.ahead.take(value.size).reshape(value.shape)
+        steps = (discrete_gaussian.quantise(value, scale) + noise).sum(axis=1, keepdims=True)  # modulo 2^64, as masked
+        share = np.ldexp(steps.astype(float), -discrete_gaussian.GRID) * scale / self.parties
+        return np.repeat(share, self.parties, axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -219,7 +219,7 @@ class Trainer(Base):
         """Read the rows and make the first message that is not in the journal yet."""
         if self.t < self.rounds:
             assert self._data is not None
-            self.party.block = self._block(self._data)
+            self.party.hold(self._block(self._data))
             if self.purse is not None:
                 said = self.purse.note_rows(bytes_of(self.party.block))
                 self.notice = "; ".join(filter(None, (self.notice, said)))

@@ -267,6 +267,7 @@ class Summer:
         if self.t < self.rounds:
             assert self._data is not None
             self._block = self._read(self._data)
+            self.party.hold(self._block)
             if self.purse is not None:
                 said = self.purse.note_rows(bytes_of(self._block))
                 self.notice = "; ".join(filter(None, (self.notice, said)))
@@ -318,7 +319,7 @@ class Summer:
         assert self.sum is not None
         while t := self.sum.turn:
             self._enter(self.stage)
-            self.party.block = self._block
+            self.party.hold(self._block)
             draws = 1 if self.purse is None else self.purse.pay(t)
             self.party.send()
             self._commit(self.sum.contribute(self._noise.steps(t)), draws)

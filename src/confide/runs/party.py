@@ -49,7 +49,7 @@ class Party:
     def __init__(
         self, k: int, algorithm: Algorithm, public: Public, block: Block | None, noise: SimulatedNoise | SecureNoise
     ) -> None:
-        self.k, self.algorithm, self.block, self.noise = k, algorithm, block, noise
+        self.k, self.algorithm, self.noise = k, algorithm, noise
         self.public = public.at(k)
         self.schedule = algorithm.schedule(self.public)
         self.state: Any = algorithm.init(self.public)
@@ -57,6 +57,17 @@ class Party:
         self.radius = min(algorithm.message_bound(self.public), LARGEST)
         self.t = 0
         self._sent: bytes | None = None
+        self.hold(block)
+
+    def hold(self, block: Block | None) -> None:
+        """Its rows, or none: one that only follows others' messages has no use for noise."""
+        self.block = block
+        self._draw_ahead(self.t + 1)
+
+    def _draw_ahead(self, t: int) -> None:
+        """Secure noise of round t, before its inputs are here: the time that takes depends on what is drawn."""
+        if self.block is not None and isinstance(self.noise, SecureNoise) and t <= len(self.schedule.noised):
+            self.noise.prepare(int(self.schedule.noised[t - 1]))
 
     def _weights(self, public: Public) -> dict[int, float]:
         if self.algorithm.topology == "all":
@@ -73,18 +84,19 @@ class Party:
             if not np.isfinite(message).all():
                 raise Diverged(f"round {t}: diverged: lower the step or raise the coupling")
             self._sent = encode(message)
-            if isinstance(self.noise, SecureNoise) and t < len(self.schedule.noised):
-                self.noise.prepare(int(self.schedule.noised[t]))  # of the round after, whose inputs are still to come
+            self._draw_ahead(t + 1)
         return self._sent
 
     def restore(self, data: bytes) -> None:
         """The stored message of this round stands: nothing is computed and no noise drawn again."""
         decode(data, int(self.schedule.widths[self.t]))
         self._sent = data
+        self._draw_ahead(self.t + 2)
 
     def abandon(self) -> None:
         """Nobody will use the message of this round: `send` computes another, which is another release."""
         self._sent = None
+        self._draw_ahead(self.t + 1)
 
     def receive(self, messages: Mapping[int, bytes]) -> None:
         """The neighbours' messages of this round, by agent; a missing one is replaced by the own message."""
