@@ -94,6 +94,7 @@ def outer_gap(
 
     With r = 0, as the proof takes it, ‖q(0) - q‖²_G = ρ/2·w*ᵀL₊w*, and L₊ = D + A, L₋ = D - A blockwise.
     Differs from the paper: E‖ξ‖² is the sum over all K agents, of which (56) keeps one; `printed` is that one.
+    The number of the theorem, which is not proved by the paper: (53) does not follow from (52) (docs/errata.md).
     """
     if not 0 < epsilon <= 1:
         raise ConfideError(f"epsilon={epsilon}: must be in (0, 1], as Theorem 1 asks")
