@@ -1,11 +1,17 @@
 """Keys, certificates and cards."""
 
+import base64
+import datetime
+import hashlib
 import stat
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed448
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from confide.errors import ConfideError
 from confide.network.identity import Card, Identity, load_card
 
 
@@ -67,6 +73,50 @@ def test_a_changed_card_is_refused(mercy, field):
         Card.from_text(**fields)
 
 
+def card_with(key, *extensions):
+    """The card of a certificate that anyone can make: its fingerprint is right."""
+    now, name = datetime.datetime.now(datetime.UTC), x509.Name([])
+    made = (
+        x509.CertificateBuilder(extensions=[x509.Extension(one.oid, False, one) for one in extensions])
+        .subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        .not_valid_before(now).not_valid_after(now + datetime.timedelta(1))
+        .sign(key, None if isinstance(key, ed448.Ed448PrivateKey) else hashes.SHA256())
+    )  # fmt: skip
+    der = made.public_bytes(serialization.Encoding.DER)
+    return {"name": "mercy", "address": "a:1", "fingerprint": hashlib.sha256(der).hexdigest(),
+            "certificate": base64.b64encode(der).decode()}  # fmt: skip
+
+
+NAMES_MERCY = x509.SubjectAlternativeName([x509.DNSName("mercy")])
+JUNK = x509.UnrecognizedExtension(x509.SubjectAlternativeName.oid, b"junk")
+STRANGE = x509.UnrecognizedExtension(x509.SubjectAlternativeName.oid, b"\x30\x04\xa3\x02\x30\x00")  # by X.400
+TWICE = x509.UnrecognizedExtension(x509.ObjectIdentifier("1.2.3.4"), b"")
+
+
+@pytest.mark.parametrize("extensions", [(), (JUNK,), (STRANGE,), (NAMES_MERCY, TWICE, TWICE)])
+def test_a_certificate_of_strange_extensions_is_one_line(extensions):
+    """Others send cards in their papers."""
+    with pytest.raises(ConfideError, match="card of 'mercy': its certificate is damaged"):
+        Card.from_text(**card_with(ec.generate_private_key(ec.SECP256R1()), *extensions))
+
+
+def test_a_certificate_of_a_strange_version_or_alphabet_is_one_line(mercy):
+    der = mercy.card.certificate.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09", 1)  # version 10
+    for text in (base64.b64encode(der).decode(), "é", "A"):
+        with pytest.raises(ConfideError, match="its certificate is damaged"):
+            Card.from_text(**{**mercy.card.to_json(), "certificate": text})
+
+
+def test_a_key_of_another_kind_signs_nothing():
+    odd = card_with(ec.generate_private_key(ec.SECP256R1()), NAMES_MERCY)
+    prime256, no_curve = bytes.fromhex("06082a8648ce3d030107"), bytes.fromhex("06082a8648ce3d030163")
+    der = base64.b64decode(odd["certificate"]).replace(prime256, no_curve)
+    unknown = {**odd, "certificate": base64.b64encode(der).decode(), "fingerprint": hashlib.sha256(der).hexdigest()}
+    for card in (card_with(ed448.Ed448PrivateKey.generate(), NAMES_MERCY), unknown):
+        with pytest.raises(ConfideError, match=r"card of 'mercy': its (key must be of|certificate is)"):
+            Card.from_text(**card).verify(bytes(64), b"round 1")
+
+
 @pytest.mark.parametrize("name", ["", "Mercy", "a b", "-a", "a-", "a.b", "ä", "a" * 64, "a\n"])
 def test_names_are_dns_labels(tmp_path, name):
     with pytest.raises(ValueError, match="must be 1 to 63"):
@@ -74,7 +124,8 @@ def test_names_are_dns_labels(tmp_path, name):
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("address", ["host", "host:", ":1", "host:0", "host:65536", "ho st:1", "host:1:2", "host:١"])
+@pytest.mark.parametrize("address", ["host", "host:", ":1", "host:0", "host:65536", "ho st:1", "host:1:2", "host:١",
+                                     pytest.param("host:" + "1" * 5000, id="long")])  # fmt: skip
 def test_addresses_are_host_and_port(tmp_path, address):
     with pytest.raises(ValueError, match="host:port"):
         Identity.create(tmp_path / "x", "a", address)

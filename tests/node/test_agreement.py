@@ -1,5 +1,6 @@
 """What members sign: the file and its amendments. Nobody can sign for another, twice, or bring back what is over."""
 
+import errno
 import json
 from dataclasses import replace
 
@@ -95,6 +96,26 @@ def test_papers_that_are_none_are_refused_in_one_line(village, data):
     assert "\n" not in str(error.value) and papers.signatures == {}
 
 
+@pytest.mark.parametrize("what, said", [
+    ({"without": ["\ud800"]}, r"text.without: '\\ud800': must be a text in Unicode"),
+    ({"\ud800": 1}, r"text: '\\ud800': must be a text in Unicode"),
+    ({"epsilon": 10**400}, r"epsilon: a whole number beyond"),
+    ({"number": 10**400}, r"number: a whole number beyond"),
+    ({"number": 1.0}, "number=1.0: must be a whole number"),
+    ({"rounds": 13.0}, "rounds=13.0: must be a whole number"),
+    ({"members": [{"name": "elm", "address": "a:1", "fingerprint": "", "certificate": "é"}]}, "certificate is damaged"),
+    ({"members": [{"name": "elm", "address": "a:" + "1" * 5000, "fingerprint": "", "certificate": ""}]}, "address"),
+])  # fmt: skip
+def test_values_that_nothing_could_hold_are_refused_in_one_line(village, what, said):
+    """Whoever signed them, or nobody."""
+    document = {**change(village.federation).document(), **what}
+    papers = Papers(village.federation)
+    before = papers.pack()
+    with pytest.raises(ConfideError, match=said):
+        papers.take(text(papers, amendments=[{"text": document, "signatures": {"birch": "00" * 64}}]))
+    assert papers.pack() == before
+
+
 def test_papers_are_kept_in_the_home_and_two_processes_lose_nothing(village):
     home = village.folder / "ash"
     first, second = (Papers.of(home, village.federation) for _ in range(2))
@@ -138,6 +159,86 @@ def test_what_an_amendment_costs_is_found_once_and_for_nobody_s_never(village, m
     other = change(village.federation, without=("doum",))
     assert not papers.take(text(papers, amendments=[{"text": other.document(), "signatures": {}}]))
     assert len(work) == 1
+    oak = Identity.make("oak", "127.0.0.1:1")
+    fresh = change(village.federation, cards=(oak.card,), epsilon=21.0)  # a member of its own making
+    for what, who, one in (
+        (other, "nobody", bytes(64)), (other, "elm", bytes(64)),
+        (other, "elm", village.identities["birch"].sign(other.hash, AMENDMENT_LABEL)),
+        (fresh, "oak", oak.sign(fresh.hash, AMENDMENT_LABEL)),
+    ):  # fmt: skip
+        bad = text(papers, amendments=[{"text": what.document(), "signatures": {who: one.hex()}}])
+        papers.foresee(bad)
+        with pytest.raises(ConfideError, match=f"a signature under amendment 1 that '{who}' did not make"):
+            papers.take(bad)
+    assert len(work) == 1
+
+
+def test_who_signs_many_amendments_has_one_looked_at(village, monkeypatch):
+    """A member can make as many as it likes; an honest one signs one of a state."""
+    work = []
+    monkeypatch.setattr(agreement, "amended", lambda *args: work.append(args) or amended(*args))
+    many = [change(village.federation, epsilon=21.0 + k) for k in range(20)]
+    birch = village.identities["birch"]
+    told = json.dumps({"signatures": {}, "amendments": [
+        {"text": one.document(), "signatures": {"birch": birch.sign(one.hash, AMENDMENT_LABEL).hex()}} for one in many
+    ]}).encode()  # fmt: skip
+    papers = Papers(village.federation)
+    papers.foresee(told)
+    assert len(work) == 1 and papers.pending == {}
+    assert papers.take(told) and list(papers.pending) == [many[0].hash] and len(work) == 1
+    signed(papers, village.identities, many[0], NAMES)  # in force: the others are too late
+    assert not papers.take(told) and len(work) == 1
+
+
+def test_no_more_is_foreseen_than_is_remembered(village, monkeypatch):
+    """However long the chain of amendments that someone shows."""
+    told = Papers(village.federation)
+    for k in range(4):
+        signed(told, village.identities, change(told.current, epsilon=21.0 + k), NAMES)
+    work = []
+    monkeypatch.setattr(agreement, "REMEMBERED", 2)
+    monkeypatch.setattr(agreement, "amended", lambda *args: work.append(args) or amended(*args))
+    papers = Papers(village.federation)
+    papers.foresee(told.pack())
+    assert len(work) == len(papers._found) == 2
+    assert papers.take(told.pack()) and len(papers.chain) == 4
+
+
+def test_what_is_genuine_counts_whatever_stands_beside_it(village):
+    """Who is to leave hands on the amendment that says so, and a forged one after it."""
+    leave = change(village.federation, without=("cedar",))
+    told = json.loads(signed(Papers(village.federation), village.identities, leave, STAY).pack())
+    forged = {"text": {**leave.document(), "changes": "11" * 32}, "signatures": {"elm": "00" * 64}}
+    papers = Papers.of(village.folder / "ash", village.federation)
+    with pytest.raises(ConfideError, match="of 1111111111111111, which is not known here"):
+        papers.take(json.dumps({**told, "amendments": [*told["amendments"], forged]}).encode())
+    assert papers.current.head == leave.hash
+    assert Papers.of(village.folder / "ash", village.federation).current.head == leave.hash
+
+
+def test_what_ends_the_run_does_so_whatever_stands_beside_it(village):
+    one, other = (change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0))
+    first, second = (signed(Papers(village.federation), village.identities, c, NAMES) for c in (one, other))
+    forged = {"text": {**one.document(), "changes": "11" * 32}, "signatures": {"elm": "00" * 64}}
+    with pytest.raises(Untrusted, match="all have signed both"):
+        first.take(text(second, amendments=[*json.loads(second.pack())["amendments"], forged]))
+
+
+def test_what_could_not_be_written_is_with_the_next_that_comes(village, monkeypatch):
+    papers = Papers.of(village.folder / "ash", village.federation)
+    leave = change(village.federation, without=("cedar",))
+    told = signed(Papers(village.federation), village.identities, leave, STAY).pack()
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(agreement, "write_whole", full)
+    with pytest.raises(OSError, match="No space left"):
+        papers.take(told)
+    monkeypatch.undo()
+    assert Papers.of(village.folder / "ash", village.federation).chain == []
+    assert not papers.take(told)
+    assert Papers.of(village.folder / "ash", village.federation).current.head == leave.hash
 
 
 def test_an_amendment_that_one_of_them_has_not_signed_is_not_in_force(village):
@@ -243,6 +344,9 @@ def test_amendments_are_files_that_people_can_read(village, tmp_path):
     for field, value in wrong:
         with pytest.raises(ConfideError, match=field if field != "members" else "amendment.members"):
             amendments.from_document({**full.document(), field: value})
+    (tmp_path / "amendment.toml").write_text(full.to_toml().replace("epsilon = 21.0", "epsilon = 1" + "0" * 400))
+    with pytest.raises(ConfideError, match=r"amendment.toml: amendment.epsilon: a whole number beyond"):
+        amendments.load(tmp_path / "amendment.toml")
 
 
 def test_a_network_that_falls_apart_is_named_with_links_that_would_mend_it(tmp_path):

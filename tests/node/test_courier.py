@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 from test_agreement import CDP, STAY, change, signed
-from village import Village
+from village import NAMES, Village
 
 from confide.errors import ConfideError
+from confide.network.identity import AMENDMENT_LABEL
 from confide.node import agreement, courier
 from confide.node.agreement import Papers
 from confide.node.amendment import amended
@@ -51,22 +52,34 @@ class Line:
     async def close(self): ...
 
 
-def carried(village, monkeypatch, lines, until):
-    """Ash's papers after its courier has asked these neighbours; and the longest time in which its loop did nothing."""
+def started(village, monkeypatch, lines, papers):
+    """Ash's courier, which asks these neighbours."""
     monkeypatch.setattr(courier, "SOON", 0.001)
+    monkeypatch.setattr(courier, "MISSING", 0.01)
     monkeypatch.setattr(courier, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(courier, "Link", lambda identity, card, *_: lines[card.name])
+    monkeypatch.setattr(courier, "replace", lambda ways, **_: ways)
+    made = Courier(papers, village.federation, village.identities["ash"],
+                   {name: village.federation.cards[name] for name in lines})  # fmt: skip
+    made.start(SimpleNamespace(), None, None)
+    return made
+
+
+def carried(village, monkeypatch, lines, until, shown=None):
+    """Ash's papers after its courier has asked these neighbours; and the longest time in which its loop did nothing.
+
+    `shown` gets what it shows to be refused, whenever that changes.
+    """
     papers = Papers.of(village.folder / "ash", village.federation)
 
     async def body():
-        made = Courier(papers, village.federation, village.identities["ash"],
-                       {name: village.federation.cards[name] for name in lines})  # fmt: skip
-        monkeypatch.setattr(courier, "Link", lambda identity, card, *_: lines[card.name])
-        monkeypatch.setattr(courier, "replace", lambda ways, **_: ways)
-        made.start(SimpleNamespace(), None, None)
+        made = started(village, monkeypatch, lines, papers)
         still, last = 0.0, time.perf_counter()
         async with asyncio.timeout(60):
             while not until(papers):
                 await asyncio.sleep(0.005)
+                if shown is not None and made.refused not in shown[-1:]:
+                    shown.append({**made.refused})
                 still, last = max(still, time.perf_counter() - last), time.perf_counter()
         assert made._failure is None
         await made.stop()
@@ -118,25 +131,91 @@ def test_one_in_force_and_the_next_are_both_foreseen(village, work):
     assert papers.take(told.pack()) and len(work) == 2 and len(papers.chain) == len(papers.pending) == 1
 
 
-def test_what_is_forged_or_may_not_be_is_looked_at_once_and_asked_for_again(village, work, monkeypatch):
-    """A signature of nobody; and a cap below the cost."""
+def test_what_is_forged_is_never_looked_at_and_what_may_not_be_once(village, work, monkeypatch, caplog):
+    """A signature of nobody; and a cap below the cost. Both are asked again, and spoken of once."""
     forged = Papers(village.federation)
     signed(forged, village.identities, change(village.federation, without=("cedar",)), ["birch"])
     text = json.loads(forged.pack())
     text["amendments"][0]["signatures"]["birch"] = "00" * 64
-    dear = {"text": change(village.federation, epsilon=0.001).document(), "signatures": {"elm": "00" * 64}}
+    cap = change(village.federation, epsilon=0.001)
+    signature = village.identities["elm"].sign(cap.hash, AMENDMENT_LABEL)
+    dear = {"text": cap.document(), "signatures": {"elm": signature.hex()}}
     lines = {"birch": Line(lambda: json.dumps(text).encode()),
              "elm": Line(lambda: json.dumps({**text, "amendments": [dear]}).encode())}  # fmt: skip
     work.clear()
     papers, _ = carried(village, monkeypatch, lines, lambda _: min(line.asked for line in lines.values()) > 3)
-    assert len(work) == 2 and not papers.pending
+    assert work == [cap.hash] and not papers.pending
     assert "that 'birch' did not make" in lines["birch"].trouble and "cost" in lines["elm"].trouble
+    assert sorted(record.getMessage() for record in caplog.records) == [
+        f"papers of {name} are not taken: {lines[name].trouble}" for name in ("birch", "elm")]  # fmt: skip
+
+
+def asked(line, times=3):
+    """So many answers of it were taken."""
+    return lambda papers: line.asked > times
+
+
+def test_no_answer_of_a_neighbour_ends_a_run(village, monkeypatch, caplog):
+    """Nor does a mistake of ours that it finds: its kind is in the log."""
+    answers = iter([b"\xff", b'{"signatures": {"\\ud800": 1}, "amendments": []}', b"[" * 900 + b"]" * 900])
+    line = Line(lambda: next(answers, b"x"))
+    real = Papers.take
+    monkeypatch.setattr(Papers, "take", lambda papers, data: {}["a bug"] if data == b"x" else real(papers, data))
+    carried(village, monkeypatch, {"birch": line}, asked(line, 6))
+    assert line.trouble == "KeyError: 'a bug'"
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 4 and said[-1] == "papers of birch are not taken: KeyError: 'a bug'"
+
+
+def test_what_a_neighbour_invents_does_not_fill_the_log(village, monkeypatch, caplog):
+    monkeypatch.setattr(courier, "MOST_REASONS", 3)
+    line = Line(lambda: json.dumps({f"\x1b[2J\n{line.asked}" + "x" * 1000: 1}).encode())
+    carried(village, monkeypatch, {"birch": line}, asked(line, 6))
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 3 and all(one.isprintable() and len(one) < 400 for one in said)
+    assert said[-1].endswith("; no other reason is logged") and "?[2J 7xxx" in line.trouble
+
+
+def test_papers_that_are_refused_are_shown_until_better_ones_come(village, monkeypatch):
+    shown, good = [], Papers(village.federation)
+    good.sign(village.identities["birch"])
+    bad = {"birch": "papers that are not JSON, or damaged"}
+    line = Line(lambda: good.pack() if bad in shown else b"no papers")
+    papers, _ = carried(village, monkeypatch, {"birch": line}, lambda _: shown[-1:] == [{"birch": ""}], shown)
+    assert papers.signed("birch")
+
+
+def test_an_amendment_beside_a_forged_one_is_noticed(village, monkeypatch):
+    """Who is to leave answers first, and could keep it from its neighbour otherwise."""
+    leave = change(village.federation, without=("birch",))
+    told = Papers(village.federation)
+    signed(told, village.identities, leave, [name for name in NAMES if name != "birch"])
+    forged = {"text": {**leave.document(), "changes": "11" * 32}, "signatures": {"elm": "00" * 64}}
+    both = json.loads(told.pack())
+    both["amendments"].append(forged)
+    line = Line(lambda: json.dumps(both).encode())
+    papers = Papers.of(village.folder / "ash", village.federation)
+
+    async def body():
+        made = started(village, monkeypatch, {"birch": line}, papers)
+        async with asyncio.timeout(60):
+            await made.amended()
+        await made.stop()
+
+    asyncio.run(body())
+    assert papers.current.head == leave.hash and "not known here" in line.trouble
+    assert Papers.of(village.folder / "ash", village.federation).current.head == leave.hash
 
 
 def test_a_member_that_invents_many_amendments_fills_no_memory(village, monkeypatch):
+    """Each is refused, and with its true signature, so that it must be looked at."""
     monkeypatch.setattr(agreement, "REMEMBERED", 3)
     papers = Papers(village.federation)
     for k in range(6):
-        with pytest.raises(ConfideError):
-            papers.draft(change(village.federation, without=(f"nobody {k}",)))
-    assert len(papers._found) == 3
+        one = change(village.federation, without=(f"nobody {k}",))
+        signature = village.identities["birch"].sign(one.hash, AMENDMENT_LABEL)
+        told = {"signatures": {}, "amendments": [{"text": one.document(), "signatures": {"birch": signature.hex()}}]}
+        papers.foresee(json.dumps(told).encode())
+        with pytest.raises(ConfideError, match="must be one of the parties"):
+            papers.take(json.dumps(told).encode())
+    assert len(papers._found) == 3 and papers.pending == {}

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from village import NAMES, Village
 
 from confide.cli import app
+from confide.errors import ConfideError
 from confide.files.toml import dumps
 from confide.network.identity import Card, self_signed
 from confide.node import federation as federations
@@ -99,6 +100,14 @@ def test_every_mistake_is_one_line(village, path, value, words, tmp_path):
     with pytest.raises(ValueError, match=words.replace("(", r"\(")) as error:
         federations.load(file)
     assert "\n" not in str(error.value) and str(error.value).startswith(str(file))
+
+
+def test_a_number_that_no_float_holds_is_one_line(village, tmp_path):
+    for digits in ("1" + "0" * 400, "0x1" + "0" * 9000):
+        file = tmp_path / "federation.toml"
+        file.write_text(dumps(village.document).replace("timeout = 300.0", f"timeout = {digits}"))
+        with pytest.raises(ConfideError, match=r"federation.toml: timeout: a whole number beyond 1.8e\+308"):
+            federations.load(file)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

@@ -144,6 +144,52 @@ def test_who_is_slow_waits_alone(outlook, status, monkeypatch):
         one.close()
 
 
+def test_who_speaks_a_letter_at_a_time_is_hung_up_on(monkeypatch):
+    """Each letter comes in time: all of them together do not."""
+    monkeypatch.setattr(window._Handler, "timeout", 0.5)
+    one = Window("127.0.0.1:0", {"/": lambda: (200, "text/plain", b"here\n")})
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", one.port)) as slow:
+        slow.settimeout(0.05)
+
+        def hung_up():
+            try:
+                slow.send(b"G")
+                return slow.recv(1) == b""
+            except TimeoutError:
+                return False
+            except ConnectionError:
+                return True
+
+        try:
+            assert wait_for(hung_up, 10) and time.monotonic() - began >= 0.5
+            assert get(one.port, "/")[2] == "here\n"
+        finally:
+            one.close()
+
+
+def test_who_never_reads_is_hung_up_on(monkeypatch):
+    """An answer that fills all buffers."""
+    monkeypatch.setattr(window._Handler, "timeout", 0.5)
+    monkeypatch.setattr(window, "PLACES", 1)
+    large = b"x" * (1 << 25)
+    one = Window("127.0.0.1:0", {"/large": lambda: (200, "text/plain", large), "/": lambda: (200, "text/plain", b"")})
+    with socket.create_connection(("127.0.0.1", one.port)) as deaf:
+        deaf.sendall(b"GET /large HTTP/1.0\r\n\r\n")
+        deaf.recv(1)  # it has the only place
+
+        def answers():
+            try:
+                return get(one.port, "/")[0] == 200
+            except (OSError, http.client.HTTPException):
+                return False
+
+        try:
+            assert wait_for(answers, 20)
+        finally:
+            one.close()
+
+
 def test_a_port_in_use_is_one_line(outlook):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

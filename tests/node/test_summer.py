@@ -137,7 +137,7 @@ def test_a_crash_between_payment_and_claim_is_paid_again_by_its_victim_alone(cir
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", NAMES)
-def test_a_message_lost_between_claim_and_journal_costs_everyone_another_attempt(circle, monkeypatch, victim):
+def test_a_message_lost_between_claim_and_journal_costs_everyone_another_attempt(circle, monkeypatch, caplog, victim):
     """The streams of the attempt are used up: other noise, other masks, paid for again, and the same total for all."""
     made = circle(seed=None, graph=GRAPHS["path"], spare=2).begin()
     made.carry(until=lambda: made.members[victim].sent == 2)
@@ -163,6 +163,8 @@ def test_a_message_lost_between_claim_and_journal_costs_everyone_another_attempt
         assert before[name].items() <= own.items()
         attempts = {frames.place_of(number) for number in own}
         assert (Phase.AGAIN, 3, 2) in attempts
+        assert name == victim or any(record.args == (near, 3) for near in made.members[name].neighbours
+                                     for record in caplog.records if "begins again" in record.msg)  # fmt: skip
         paid = [(e.round, e.attempt) for e in made.members[name].purse.ledger.entries("people")]
         spoke = any(key[0] >= Phase.SUM_UP and key[1:] == (3, 1) for key in attempts) or name == victim
         assert paid.count((3, 2)) == spoke and paid.count((3, 1)) == 1

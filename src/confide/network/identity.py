@@ -8,7 +8,6 @@ under a label of its own, the messages, so that a message can be laid before any
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import hashlib
 import re
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -35,6 +34,8 @@ SIGNATURE = 64  # bytes: r and s of P-256
 # What this key signs is one of these, never a handshake; none begins another, so that nothing passes for two of them.
 LABEL, KEY_LABEL, LIST_LABEL = b"confide message\0", b"confide run key\0", b"confide key list\0"
 AGREEMENT_LABEL, AMENDMENT_LABEL = b"confide agreement\0", b"confide amendment\0"
+# What reading the extensions of a certificate from anywhere may raise.
+_STRANGE = (ValueError, TypeError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
 _ECDSA = ec.ECDSA(utils.Prehashed(hashes.SHA256()))
 BY_RELAY = "relay"  # the address of who takes no connections: its neighbours find it at the federation's relay
 KEY, CERTIFICATE, CARD = "key.pem", "certificate.pem", "card.toml"
@@ -52,8 +53,7 @@ class Card:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_address(self.address)
-        found = self._parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        if found.get_values_for_type(x509.DNSName) != [self.name]:
+        if self._names() != [self.name]:
             raise ConfideError(f"the certificate of {self.name!r} names another node: ask for its card again")
 
     @classmethod
@@ -62,9 +62,10 @@ class Card:
         if not all(isinstance(v, str) for v in (name, address, fingerprint, certificate)):
             raise ConfideError(f"card of {name!r}: name, address, fingerprint and certificate must be texts")
         try:
-            card = cls(name, address, base64.b64decode(certificate, validate=True))
-        except (binascii.Error, x509.ExtensionNotFound, TypeError):
-            raise ConfideError(f"card of {name!r}: its certificate is damaged") from None
+            der = base64.b64decode(certificate, validate=True)
+        except ValueError:
+            raise _damaged(name) from None
+        card = cls(name, address, der)
         if card.fingerprint != fingerprint:
             raise ConfideError(f"card of {name!r}: fingerprint {fingerprint} is not that of its certificate")
         return card
@@ -92,8 +93,17 @@ class Card:
     def _parsed(self) -> x509.Certificate:
         try:
             return x509.load_der_x509_certificate(self.certificate)
-        except ValueError:
-            raise ConfideError(f"card of {self.name!r}: its certificate is damaged") from None
+        except (ValueError, x509.InvalidVersion):
+            raise _damaged(self.name) from None
+
+    def _names(self) -> list[str]:
+        """Whom the certificate names."""
+        parsed = self._parsed
+        try:
+            found = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except _STRANGE:
+            raise _damaged(self.name) from None
+        return found.get_values_for_type(x509.DNSName)
 
     @property
     def valid_from(self) -> datetime.datetime:
@@ -120,7 +130,10 @@ class Card:
 
     @cached_property
     def _key(self) -> ec.EllipticCurvePublicKey:
-        key = self._parsed.public_key()
+        try:
+            key = self._parsed.public_key()
+        except (ValueError, UnsupportedAlgorithm):  # a curve that nobody knows, or no point of one
+            raise _damaged(self.name) from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
             raise ConfideError(f"card of {self.name!r}: its key must be of the curve P-256")
         return key
@@ -215,6 +228,10 @@ class Identity:
         return r.to_bytes(SIGNATURE // 2) + s.to_bytes(SIGNATURE // 2)
 
 
+def _damaged(name: str) -> ConfideError:
+    return ConfideError(f"card of {name!r}: its certificate is damaged")
+
+
 def _labelled(data: bytes | memoryview, label: bytes) -> bytes:
     """SHA-256 of the label and the data, of which no copy is made."""
     digest = hashlib.sha256(label)
@@ -261,5 +278,5 @@ def check_address(address: str) -> None:
         return
     host, colon, port = address.rpartition(":")
     if not (colon and re.fullmatch(r"[A-Za-z0-9.\-]+|\[[0-9a-fA-F:]+\]", host)
-            and port.isascii() and port.isdigit() and 0 < int(port) < 65536):  # fmt: skip
+            and re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) < 65536):  # fmt: skip
         raise ConfideError(f"address {address!r}: must be host:port, such as node.example.org:7000")

@@ -19,13 +19,14 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from confide.errors import ConfideError
 from confide.files import write_whole
 from confide.files.keys import strict
+from confide.files.values import check_values
 from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, SIGNATURE, Card, Identity
 from confide.node import amendment as amendments
 from confide.node import federation as federations
@@ -59,7 +60,7 @@ class Draft:
         """By which a signature of this name is checked: a member that leaves may say that it agrees."""
         before = self.leaves.before
         assert before is not None
-        return self.leaves.cards.get(name) or before.cards.get(name)
+        return _signing_cards(before, self.change).get(name)
 
 
 class Papers:
@@ -75,6 +76,7 @@ class Papers:
         self._found: dict[tuple[bytes, bytes], Federation | ConfideError] = {}  # what amendments leave, or why not
         self._packed: bytes | None = None  # of what is here: neighbours ask for it many times a second
         self._read: tuple[int, int, int] | None = None  # which file was read or written last
+        self._kept = self.pack()  # what was saved last
 
     @classmethod
     def of(cls, home: Path, founding: Federation) -> Papers:
@@ -108,7 +110,7 @@ class Papers:
             return draft
         if (card := draft.card_of(name)) is None or card.digest != identity.card.digest:
             raise ConfideError(f"amendment {change.number}: the key of {name} that is here has no part in it")
-        other = self._signed_otherwise(name, draft)
+        other = self._signed_otherwise(name, change)
         if other is not None:
             raise ConfideError(
                 f"{name} has signed {other.change.hash.hex()[:16]}, which changes the same: who signs two of them "
@@ -122,8 +124,7 @@ class Papers:
 
     def draft(self, change: Amendment) -> Draft:
         """The amendment with the signatures that are here; one line if it does not follow."""
-        known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
-        return known or Draft(change, self._amended(self.current, change))
+        return self._known(change) or Draft(change, self._amended(self.current, change))
 
     def _amended(self, state: Federation, change: Amendment) -> Federation:
         """Once for each of them: to find what it costs takes long."""
@@ -145,14 +146,20 @@ class Papers:
 
         A node does it in a thread, so that it answers its neighbours meanwhile.
         """
-        states = {one.head: one for one in self.current.history}
-        known = {draft.change.hash for draft in (*self.chain, *self.pending.values())}
+        ahead = self._copy()
         for data in filter(None, papers):
             with suppress(ConfideError):  # `take` says what is wrong
                 for change, given in _parsed(data)[1]:
-                    if given and change.hash not in known and change.changes in states:
-                        found = self._amended(states[change.changes], change)
-                        states[found.head] = found
+                    if len(ahead.chain) < len(self.chain) + REMEMBERED:
+                        ahead._consider(change, given)
+
+    def _copy(self) -> Papers:
+        """The same, for nobody's eyes; what either finds out the other knows."""
+        out = Papers(self.founding)
+        out.chain = [replace(draft) for draft in self.chain]
+        out.pending = {key: replace(draft) for key, draft in self.pending.items()}
+        out.current, out._found = self.current, self._found
+        return out
 
     @staticmethod
     def _check_card(federation: Federation, identity: Identity) -> None:
@@ -177,51 +184,60 @@ class Papers:
         return hashlib.sha256(self.pack()).digest()
 
     def take(self, data: bytes) -> bool:
-        """Take over what another one holds; whether anything was new. Raises at what is forged, which is not taken."""
-        if changed := self._merge(data):
+        """Take over what another one holds; whether anything was new.
+
+        Raises at what is forged, which is not taken; what came before it is, and is kept like anything else.
+        """
+        before, wrong = self.pack(), None
+        try:
+            self._merge(data)
+        except ConfideError as error:
+            wrong = error
+        if self.pack() != self._kept:
             self.save()
         if self.divided:
             raise Untrusted(self.divided)
-        return changed
+        if wrong is not None:
+            raise wrong
+        return self.pack() != before
 
-    def _merge(self, data: bytes) -> bool:
-        before = self.pack()
+    def _merge(self, data: bytes) -> None:
         signatures, drafts = _parsed(data)
         new = _other(signatures, self.signatures)
         _verify(new, self.founding.cards, self.founding.digest, AGREEMENT_LABEL, "the file")
         self.take_signatures(new)
         for change, given in drafts:
             self._consider(change, given)
-        return self.pack() != before
 
     def take_signatures(self, signatures: Signatures) -> None:
         self.signatures, self._packed = _least(self.signatures, signatures), None
 
     def _consider(self, change: Amendment, given: Signatures) -> None:
         """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late."""
-        self._packed = None
-        known = next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
+        known = self._known(change)
         if known is None and not given:
-            return  # nobody's, and work to check
-        if known is None:
-            state = next((one for one in self.current.history if one.head == change.changes), None)
-            if state is None:
-                raise ConfideError(f"amendment {change.number} of {change.changes.hex()[:16]}, which is not known here")
-            known = Draft(change, self._amended(state, change))
-        new = _other(given, known.signatures)
-        _verify(new, {n: card for n in new if (card := known.card_of(n))}, change.hash, AMENDMENT_LABEL,
-                f"amendment {change.number}")  # fmt: skip
-        complete = not set(known.signers()) - set(known.signatures | new)
+            return  # nobody's
+        state = next((one for one in self.current.history if one.head == change.changes), None)
+        if state is None:
+            raise ConfideError(f"amendment {change.number} of {change.changes.hex()[:16]}, which is not known here")
+        had = {} if known is None else known.signatures
+        new = _other(given, had)
+        _verify(new, _signing_cards(state, change), change.hash, AMENDMENT_LABEL, f"amendment {change.number}")
+        complete = not set(state.cards) - set(change.without) - set(had) - set(new)
+        if not complete:  # who signed another one first does not count here, too
+            late = state.head != self.current.head
+            new = {name: one for name, one in new.items() if not (late or self._signed_otherwise(name, change))}
+            if not new:
+                return
+        known = known or Draft(change, self._amended(state, change))  # takes long, so for signatures that count alone
+        self._packed = None
         if any(known is draft for draft in self.chain):
             known.signatures = _least(known.signatures, new)
-        elif change.changes == self.current.head:
-            if not complete:  # who signed another one first does not count here, too
-                new = {name: one for name, one in new.items() if self._signed_otherwise(name, known) is None}
+        elif state.head == self.current.head:
             known.signatures = _least(known.signatures, new)
-            if known.signatures:
-                self.pending[change.hash] = known
+            self.pending[change.hash] = known
             self._advance()
-        elif complete:
+        else:
             self.divided = (
                 f"amendments {change.hash.hex()[:16]} and {self._after(change.changes).hex()[:16]} change the same, "
                 "and all have signed both: the members have parted ways"
@@ -230,8 +246,11 @@ class Papers:
     def _after(self, head: bytes) -> bytes:
         return next(draft.change.hash for draft in self.chain if draft.change.changes == head)
 
-    def _signed_otherwise(self, name: str, draft: Draft) -> Draft | None:
-        return next((d for d in self.pending.values() if d is not draft and name in d.signatures), None)
+    def _known(self, change: Amendment) -> Draft | None:
+        return next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
+
+    def _signed_otherwise(self, name: str, change: Amendment) -> Draft | None:
+        return next((d for key, d in self.pending.items() if key != change.hash and name in d.signatures), None)
 
     def _advance(self) -> None:
         """An amendment that all have signed is in force."""
@@ -273,6 +292,7 @@ class Papers:
     def save(self) -> None:
         """What is here and what is in the file, together."""
         if self.path is None:
+            self._kept = self.pack()
             return
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self.path.with_suffix(".lock")):
@@ -281,7 +301,12 @@ class Papers:
                 self._merge(there)
             if self.pack() != there:
                 write_whole(self.path, self.pack(), 0o600)
-            self._read = _identity(self.path)
+            self._read, self._kept = _identity(self.path), self.pack()
+
+
+def _signing_cards(state: Federation, change: Amendment) -> dict[str, Card]:
+    """By which signatures of an amendment are checked: those that it brings, of members that are there."""
+    return {**state.cards, **{card.name: card for card in change.cards if card.name in state.cards}}
 
 
 def _verify(signatures: Signatures, cards: dict[str, Card], what: bytes, label: bytes, named: str) -> None:
@@ -311,6 +336,7 @@ def _parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]
         found = json.loads(data)
     except (ValueError, RecursionError):
         raise ConfideError("papers that are not JSON, or damaged") from None
+    check_values(found, "papers")
     top = strict(found, "papers", ("signatures", "amendments"))
     if not isinstance(top["amendments"], list):
         raise ConfideError("papers.amendments: must be a list")

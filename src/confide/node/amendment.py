@@ -48,13 +48,14 @@ from confide.algorithms import REGISTRY, Algorithm, JointDescent, SummedMethod
 from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
+from confide.files.values import check_values
 from confide.network.generators import components
 from confide.network.identity import Card
 from confide.node import federation as federations
 from confide.node.amended_cost import check_cost
 from confide.node.federation import MEMBER, MOST_ROUNDS, Federation
 from confide.privacy import Gaussian
-from confide.problem.checks import finite, whole
+from confide.problem.checks import finite
 from confide.problem.problem import Public
 
 FORMAT = 1
@@ -99,6 +100,7 @@ class Amendment:
 def load(path: Path) -> Amendment:
     document = toml.load(path, "an amendment")
     try:
+        check_values(document, "amendment")
         return from_document(document)
     except ConfideError as error:
         raise ConfideError(f"{path}: {error}") from None
@@ -109,7 +111,7 @@ def from_document(document: Any) -> Amendment:
     top = strict(document, "amendment", NEEDED, OPTIONAL)
     if top["format"] != FORMAT:
         raise ConfideError(f"amendment.format {top['format']!r}: this program reads format {FORMAT}")
-    if not (whole(top["number"]) and 1 <= top["number"] <= MOST):
+    if not (type(top["number"]) is int and 1 <= top["number"] <= MOST):
         raise ConfideError(f"amendment.number={top['number']!r}: must be a whole number from 1 to {MOST}")
     without, edges, members = (top.get(name, []) for name in ("without", "edges", "members"))
     if not (isinstance(without, list) and all(isinstance(name, str) for name in without)):
@@ -119,7 +121,7 @@ def from_document(document: Any) -> Amendment:
         raise ConfideError("amendment.edges: must be a list of pairs of names")
     if not isinstance(members, list):
         raise ConfideError("amendment.members: must be a list of tables, [[members]]")
-    if "rounds" in top and not (whole(top["rounds"]) and 1 <= top["rounds"] <= MOST_ROUNDS):
+    if "rounds" in top and not (type(top["rounds"]) is int and 1 <= top["rounds"] <= MOST_ROUNDS):
         raise ConfideError(f"amendment.rounds={top['rounds']!r}: must be a whole number from 1 to {MOST_ROUNDS}")
     if "epsilon" in top and not (finite(top["epsilon"]) and top["epsilon"] > 0):
         raise ConfideError(f"amendment.epsilon={top['epsilon']!r}: must be above 0")

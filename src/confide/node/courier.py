@@ -2,19 +2,22 @@
 
 Each neighbour is asked again and again, over a connection of its own, for signatures that are not here yet: quickly
 until all have signed, seldom afterwards. What the owner signs beside a running node is found in the home.
+
+Whatever a neighbour answers, it is asked again: what is wrong with its papers is `refused`, and logged once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from confide.errors import ConfideError
-from confide.network.dialling import Ways
+from confide.errors import ConfideError, describe, expected
+from confide.network.dialling import Ways, printable
 from confide.network.identity import Card, Identity
 from confide.network.peer import Link, Server
 from confide.node.agreement import LONGEST, Papers
@@ -26,6 +29,8 @@ MISSING = 1.0  # while signatures are missing and nothing new comes
 LOOK_SECONDS = 0.5
 TURN_SECONDS = 5.0  # for one of two keys, before the other is tried
 HAND_OVER_SECONDS = 5.0  # that a node waits with its new key, so that neighbours hear of it
+MOST_REASONS, LONGEST_REASON = 20, 300  # of one neighbour's in the log, and characters of each: it must not fill it
+LOG = logging.getLogger("confide.papers")
 
 
 class Courier:
@@ -36,6 +41,8 @@ class Courier:
         self.papers, self.federation, self.identity, self.neighbours = papers, federation, identity, neighbours
         self._keys: Mapping[bytes, Identity] = {} if keys is None else keys  # read when needed
         self._held: dict[str, bytes] = {}  # hash of the papers that a neighbour said to have
+        self.refused: dict[str, str] = {}  # what is wrong with the papers that a neighbour showed last
+        self._reasons: dict[str, set[str]] = {name: set() for name in neighbours}  # that were logged
         self._failure: Exception | None = None
         self._changed, self._reading = asyncio.Event(), asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
@@ -122,7 +129,7 @@ class Courier:
                             data = await link.papers(self.papers.digest)
                     except TimeoutError:
                         continue
-                    link.trouble = await self._take(data)
+                    link.trouble = await self._take(name, data)
                 pause = SOON if self.papers.digest != known else min(2 * pause, MISSING)
                 await asyncio.sleep(pause if self._open() else LATER)
         except Exception as error:  # a mistake of ours among them: it must not look like silence
@@ -142,17 +149,32 @@ class Courier:
         new = [self._keys[c.digest] for c in cards if c.digest != self.identity.card.digest and c.digest in self._keys]
         return [self.identity, *new]
 
-    async def _take(self, data: bytes) -> str:
+    async def _take(self, name: str, data: bytes) -> str:
         """Take over what a neighbour holds; what is wrong with it, or nothing: it is asked again."""
+        wrong = ""
         try:
             if data:
                 async with self._foreseen(data):
-                    self._note(self.papers.take(data))
+                    before = self.papers.digest
+                    try:
+                        self.papers.take(data)
+                    finally:  # what is genuine counts, whatever stands beside it
+                        self._note(self.papers.digest != before)
         except Untrusted as error:
             self._fail(error)
-        except (ConfideError, OSError) as error:
-            return str(error)
-        return ""
+        except Exception as error:  # a mistake of ours among them, which a neighbour found: it must not end the run
+            wrong = describe(error) if expected(error) else f"{type(error).__name__}: {describe(error)}"
+        return self._refuse(name, printable(wrong.encode(errors="replace"))[:LONGEST_REASON])
+
+    def _refuse(self, name: str, wrong: str) -> str:
+        """Remember and log what is wrong with a neighbour's papers, each reason once; the same words."""
+        told = self._reasons[name]
+        if wrong and wrong not in told and len(told) < MOST_REASONS:
+            told.add(wrong)
+            LOG.warning("papers of %s are not taken: %s%s", name, wrong,
+                        "; no other reason is logged" if len(told) == MOST_REASONS else "")  # fmt: skip
+        self.refused[name] = wrong
+        return wrong
 
     @asynccontextmanager
     async def _foreseen(self, data: bytes = b"") -> AsyncIterator[None]:
@@ -172,5 +194,5 @@ class Courier:
                 if self.papers.unread:
                     async with self._foreseen():
                         self._note(self.papers.refresh())
-            except (ConfideError, OSError) as error:
+            except Exception as error:  # a mistake of ours among them
                 self._fail(error)

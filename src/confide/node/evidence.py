@@ -8,37 +8,43 @@ from pathlib import Path
 
 from confide.files import write_whole
 
-MOST = 20  # files of one neighbour: it must not fill the disk
+MOST = 20  # frames of one neighbour: it must not fill the disk
+DIGIT, DIGITS = "[0-9a-f]", 16  # of a frame's hash in the name of its file
 LOG = logging.getLogger("confide.evidence")
 
 
 class Evidence:
-    """The folder `evidence` of a run. A failure to write is said and never ends a run."""
+    """The folder `evidence` of a run. A failure to write is said and never ends a run.
+
+    Of refused frames so many of a neighbour are kept; what contradicts itself always is: it ends the run for good.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "evidence"
 
     def frame(self, name: str, frame: bytes, why: str) -> None:
         """A frame with its sender's signature, as it came, and in a text beside it why it was refused."""
-        stem = f"{name}-{hashlib.sha256(frame).hexdigest()[:16]}"
-        if self._keep(f"{stem}.frame", frame, name) and self._keep(f"{stem}.txt", f"{name}: {why}\n".encode(), name):
+        if len(list(self.folder.glob(f"{name}-{DIGIT * DIGITS}.frame"))) >= MOST:
+            return
+        stem = f"{name}-{hashlib.sha256(frame).hexdigest()[:DIGITS]}"
+        if self._keep(f"{stem}.frame", frame) and self._keep(f"{stem}.txt", f"{name}: {why}\n".encode()):
             LOG.warning("%s misbehaves: %s; its signed message is in %s", name, why, self.folder)
 
     def contradiction(self, party: str, round: int, text: str) -> Path:
         path = self.folder / f"{party}-round-{round}.json"
-        self._keep(path.name, text.encode(), party)
+        self._keep(path.name, text.encode())
         return path
 
     def contradictions(self) -> list[Path]:
         """Those that were kept."""
         return sorted(self.folder.glob("*-round-*.json"))
 
-    def _keep(self, file: str, data: bytes, name: str) -> bool:
+    def _keep(self, file: str, data: bytes) -> bool:
         """Whether it is new here."""
         path = self.folder / file
         try:
             self.folder.mkdir(exist_ok=True, mode=0o700)
-            if path.exists() or len(list(self.folder.glob(f"{name}-*"))) >= 2 * MOST:
+            if path.exists():
                 return False
             write_whole(path, data, 0o600)
         except OSError as error:

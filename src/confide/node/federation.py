@@ -40,6 +40,7 @@ from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
 from confide.files.parts import from_table
+from confide.files.values import check_values
 from confide.network.graph import Graph
 from confide.network.identity import BY_RELAY, FIELDS, Card
 from confide.node.outside import Package, kind_of
@@ -228,6 +229,7 @@ def load(path: str | Path) -> Federation:
     """The federation in a file; every mistake is one line."""
     document = toml.load(path, "a federation")
     try:
+        check_values(document)
         return from_document(document)
     except ConfideError as error:
         raise ConfideError(f"{path}: {error}") from None

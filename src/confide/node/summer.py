@@ -22,6 +22,7 @@ by a neighbour that has a later frame.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -53,6 +54,7 @@ from confide.problem.block import Block
 from confide.runs.party import encode
 
 CLAIMS = "claims"  # of this run's streams, in its folder beside the key
+LOG = logging.getLogger("confide.summer")
 
 
 class Disagreement(Exception):
@@ -297,6 +299,7 @@ class Summer:
         except ConfideError as error:  # a key of low order, one that two show, one list here and another there
             raise self._broke(name, wire.source(frame)[1], error, frame) from None
         if begins_again:  # other noise, which is paid for
+            LOG.warning("%s says that round %d begins again: every party pays for another attempt", name, self.t + 1)
             self.party.abandon()
             self._noise.again(self.t + 1)
         self.journal.keep([frame])

@@ -7,8 +7,11 @@ can read it through a browser; it asks for nothing from anywhere else.
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -20,7 +23,7 @@ from confide.network.channel import listener
 from confide.node.outlook import Outlook
 
 PLACES = 16
-SECONDS = 5.0  # for a request, from its first byte to its last
+SECONDS = 5.0  # for a connection, from its beginning to the last byte of the answer
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
 form-action 'none'; frame-ancestors 'none'"
@@ -101,13 +104,45 @@ class _Server(ThreadingHTTPServer):
         """Who hangs up in the middle of an answer is no news."""
 
 
+class _Line(io.RawIOBase):
+    """A connection that ends at one moment, however slowly the other side speaks or listens until then."""
+
+    def __init__(self, connection: socket.socket, end: float) -> None:
+        self._connection, self._end = connection, end
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        self._hurry()
+        return self._connection.recv_into(into)
+
+    def write(self, data: Any) -> int:
+        self._hurry()
+        self._connection.sendall(data)
+        return len(data)
+
+    def _hurry(self) -> None:
+        if (left := self._end - time.monotonic()) <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+
+
 class _Handler(BaseHTTPRequestHandler):
-    timeout = SECONDS
+    timeout: float = SECONDS
     server_version, sys_version = "confide", ""
 
     def __init__(self, routes: dict[str, Callable[[], Answer]], local: bool, *args: Any) -> None:
         self._routes, self._local = routes, local
         super().__init__(*args)
+
+    def setup(self) -> None:
+        self.connection = self.request
+        line = _Line(self.request, time.monotonic() + self.timeout)
+        self.rfile, self.wfile = io.BufferedReader(line), line
 
     def do_GET(self) -> None:
         asked = (self.headers.get("Host") or "").rsplit(":", 1)[0]
