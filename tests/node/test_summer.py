@@ -12,7 +12,9 @@ import confide
 from confide.cli import app
 from confide.network import frames, wire
 from confide.network.frames import Phase
+from confide.node.codes import Code, code_of
 from confide.node.journal import run_name
+from confide.privacy.chain import Damaged
 from confide.privacy.ledger import Ledger
 
 DESCENT = {"name": "JointDescent", "rounds": 6, "noise": 0.5, "first": "moments"}
@@ -196,8 +198,9 @@ def test_a_key_that_others_could_read_or_that_is_gone_ends_the_run(circle):
         made.begin("ash")
     key.unlink()
     made.crash("ash")
-    with pytest.raises(ValueError, match="the key of this run is gone"):
+    with pytest.raises(Damaged, match="the key of this run is gone") as gone:
         made.begin("ash")
+    assert code_of(gone.value) == Code.DAMAGED
 
 
 @pytest.mark.slow
@@ -252,8 +255,9 @@ def test_who_ends_a_run_that_was_given_up_erases_its_key_and_pays_for_what_was_s
     assert done.exit_code == 0, done.output
     (ended,) = json.loads(done.stdout)["ended"]
     assert ended["rounds"] == 3 and ended["charged_now"] == [] and not (folder / "run-key").exists()
-    with pytest.raises(ValueError, match="the key of this run is gone"):
+    with pytest.raises(Damaged, match="the key of this run is gone") as gone:
         made.begin("ash")
+    assert code_of(gone.value) == Code.DAMAGED
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------
