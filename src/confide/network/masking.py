@@ -144,8 +144,8 @@ class ClaimFile:
                 break
             else:
                 self.close()
-                raise Damaged(f"{path}: damaged at record {at + 1}, so that what was masked is not known: restore it, or "
-                              "begin another run")  # fmt: skip
+                raise Damaged(f"{path}: damaged at record {at + 1}, so that what was masked is not known: restore it, "
+                              "or begin another run")  # fmt: skip
         if whole < len(data):
             os.ftruncate(self._file, whole)
         self._end = whole
