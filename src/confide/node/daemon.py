@@ -27,6 +27,7 @@ from confide.network.identity import Identity
 from confide.network.peer import Link, Server
 from confide.node.agreement import Papers
 from confide.node.caps import promise
+from confide.node.certificates import check_dates
 from confide.node.codes import Code, Untrusted, code_of
 from confide.node.courier import Courier
 from confide.node.evidence import Evidence
@@ -334,7 +335,7 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
          allow_unproven: bool, spare: int | None, agree: bool, show: Callable[[Status], None]) -> Status:  # fmt: skip
     """Until the end, or until another amendment is in force."""
     name = identity.card.name
-    soon = [card.check_valid() for card in (identity.card, *federation.neighbours(name).values())]
+    dates = check_dates(federation, identity.card)
     hub = name == federation.hub
     if hub == (data is not None):
         raise ConfideError(f"{name} is the hub: it takes no data" if hub else f"{name} is a party: give its data")
@@ -374,7 +375,7 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
             if journal.outdated:
                 raise ConfideError(f"{folder}: begun by an older version, whose messages no neighbour takes any more: "
                                    "begin another run; `confide account --end` gives back what it holds")  # fmt: skip
-            for words in filter(None, soon):
+            for words in dates:
                 LOG.warning("%s", words)
 
             async def main() -> Status:
