@@ -311,12 +311,14 @@ class Daemon:
 def run(home: Path, source: Path, data: Path | None, *, population: str | None = None, ledger: Path | None = None,
         listen: str | None = None, proxy: str | None = None, allow_unproven: bool = False, spare: int | None = None,
         agree: bool = False, show: Callable[[Status], None] = lambda status: None,
+        hold: Callable[[Federation], None] = lambda federation: None,
         passphrase: Passphrase = ask) -> Status:  # fmt: skip
     """Be the member whose identity is in `home` in the federation at `source`, until it ends.
 
     `listen` is where to, if not at the address on the card: behind a router, or on all interfaces. `proxy` is instead
     of the environment's, "none" for none. `spare` attempts are held in the ledger for rounds that a crash makes draw
-    twice. `agree` signs the federation, if it is not signed.
+    twice. `agree` signs the federation, if it is not signed. `hold` is told what the node holds to: the file, and each
+    amendment that comes into force.
     """
     with heeding(end, signal.SIGTERM):  # Ctrl-C ends whatever it interrupts
         founding = load_runnable(source)
@@ -324,6 +326,7 @@ def run(home: Path, source: Path, data: Path | None, *, population: str | None =
         papers, keys = Papers.of(home, founding), Keys(home, passphrase)
         while True:  # as often as an amendment comes into force
             federation, identity = papers.current, keys.of(papers.current, source)
+            hold(federation)
             status = _run(home, source, data, federation, identity, papers, keys, population, ledger, listen, proxy,
                           allow_unproven, spare, agree, show)  # fmt: skip
             if status.state != AMENDED:
