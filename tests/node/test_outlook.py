@@ -275,6 +275,7 @@ def checked(state, card):
     assert state["map"]["members"] == ["ash", "cedar", "doum", "elm"]
     assert not any("birch" in link for link in state["map"]["links"])
     assert set(state["certificate_days"]) == {"ash", "elm"} and state["cap_epsilon"] == 30.0
+    assert "birch" not in state["neighbours"]
     until = (card.valid_until - datetime.datetime.now(datetime.UTC)).total_seconds() / 86400
     assert state["certificate_days"]["ash"] == pytest.approx(until, abs=1e-3)
 

@@ -12,6 +12,7 @@ import confide
 from confide.cli import app
 from confide.network import frames, wire
 from confide.network.frames import Phase
+from confide.network.private_sum import PrivateSum
 from confide.node.codes import Code, code_of
 from confide.node.journal import run_name
 from confide.privacy.chain import Damaged
@@ -186,6 +187,33 @@ def test_the_secrets_are_the_owners_alone_and_gone_at_the_end(circle):
     assert not any(secret in file.read_bytes() for file in made.run_folder("ash").rglob("*") if file.is_file())
     again = made.begin("ash").members["ash"]  # whoever has not heard the end can still ask
     assert again.done and again.latest == again.last and again.t == 6
+
+
+def test_memory_does_not_grow_with_the_rounds(circle, monkeypatch):
+    """Frames and totals of a round that all have are in the journal alone; who starts again reads no earlier ones."""
+    replay, read = PrivateSum.replay, []
+
+    def reading(self, journal, *known):
+        taken = list(journal)
+        read.extend(wire.place(frame)[0] for frame in taken)
+        return replay(self, taken, *known)
+
+    monkeypatch.setattr(PrivateSum, "replay", reading)
+    made = circle({**DESCENT, "rounds": 12}, graph=GRAPHS["path"]).begin()
+    for t in (3, 8, 11):
+        made.carry(until=lambda t=t: all(one.t >= t for one in made.members.values()))
+        for name in NAMES:
+            one = made.members[name]
+            assert all(round >= one.t for round in one.sum.totals)
+            assert {round for _, round, _ in one.sum.frames} <= {0, one.t, one.t + 1}
+            at, place, said = one.t, one.sum._pass.place, made.own_frames(name)
+            read.clear()
+            again = made.again(name).members[name]
+            assert set(read) <= {0, *range(at, 14)} and at in read
+            assert again.sum._pass.place == place and made.own_frames(name) == said  # nothing is said anew
+    assert made.carry()
+    assert len({model.tobytes() for model in made.models()}) == 1
+    assert np.allclose(made.models()[0], made.simulated()[0], atol=1e-6)
 
 
 def test_a_key_that_others_could_read_or_that_is_gone_ends_the_run(circle):

@@ -56,6 +56,7 @@ class Outlook:
         neighbours = {
             who: {**one, "standing": standing(one), "shown": standing_and_way(one)}
             for who, one in self._latest["neighbours"].items()
+            if who in self._until  # the last status may be of before an amendment
         }
         return {**self._latest, **self._budget, "neighbours": neighbours, "seconds_per_round": self._pace(),
                 "certificate_days": days, "map": self._map, "age": time.monotonic() - self._at}  # fmt: skip
