@@ -2,7 +2,7 @@
 
     time, level, event     always
     state                  round, rounds, state, reason
-    neighbour              neighbour, up, finished, way, trouble, misbehaved: whenever one of them changes
+    neighbour              neighbour, up, since, finished, way, trouble, misbehaved: whenever one of them changes
     progress               round, spent_epsilon, at most once a minute
     notice, log, error     message: of the ledger, of the program, and why it ended (with its code)
 

@@ -298,7 +298,9 @@ class Daemon:
         s = self.status
         s.round, s.spent_epsilon, s.consensus_distance = self.member.t, spent, self.member.distance
         s.left_epsilon, s.spent_few, s.journal_bytes = self.member.left, self.member.few, self._journal.size
-        s.neighbours = {name: seen(link, name in self.server.finished) for name, link in self.links.items()}
+        s.neighbours = {
+            name: seen(link, name in self.server.finished, s.neighbours.get(name)) for name, link in self.links.items()
+        }
         s.refused, s.relay = self.server.refused, self.server.relay
         s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()
         s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]
