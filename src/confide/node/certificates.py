@@ -39,4 +39,4 @@ def _remedy(federation: Federation) -> str:
     """What gives a member another certificate."""
     if federation.summed:
         return "the keys of a private sum stay, so begin another run, with a card by `confide node rekey`"
-    return "`confide node rekey` there makes another, and `confide federation amend --card`, signed by all, takes it up"
+    return "`confide node rekey` makes another, and `confide federation amend --card`, signed by all, takes it up"
