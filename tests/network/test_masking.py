@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import resource
 import struct
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import stats
 import confide
 from confide.algorithms import JointDescent
 from confide.network.masking import ClaimFile, Grid, Masks, keystream, members_hash, stream, total, unmasked
+from confide.privacy.chain import Damaged
 from confide.privacy.discrete_gaussian import Reservoir
 from confide.runs.driver import Driver
 
@@ -170,7 +172,7 @@ def test_a_claim_is_on_disk_before_its_stream_exists(tmp_path, monkeypatch):
 
 def test_a_torn_claim_never_counted_and_a_damaged_one_is_refused(tmp_path):
     path = tmp_path / "claims"
-    with pytest.raises(ValueError, match="gone, so that what was masked is not known"):
+    with pytest.raises(Damaged, match="gone, so that what was masked is not known"):
         ClaimFile(path)
     claims = ClaimFile.create(path)
     with pytest.raises(ValueError, match="holds the claims of a run already"):
@@ -188,9 +190,32 @@ def test_a_torn_claim_never_counted_and_a_damaged_one_is_refused(tmp_path):
     assert ClaimFile(path).last == (3, 1) and path.stat().st_size == 36
     for at in (3, 14, 30):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(ValueError, match=f"damaged at record {at // 12 + 1}"):
+        with pytest.raises(Damaged, match=f"damaged at record {at // 12 + 1}"):
             ClaimFile(path)
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_claim_that_the_disk_has_no_room_for_is_no_claim(tmp_path, monkeypatch):
+    """Four bytes of the second record fit: no stream is made of it, the file is named, and what is left of it is none
+    of a later claim.
+    """
+    path, made = tmp_path / "claims", []
+    monkeypatch.setattr("confide.network.masking.stream", lambda *given: made.append(given) or stream(*given))
+    claims = ClaimFile.create(path)
+    masks = Masks(b"a" * 32, {b"b" * 32: os.urandom(32)}, claims)
+    masks.apply(1, 1, np.zeros(1, np.int64))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))  # bytes of a file, as a disk that is nearly full
+    try:
+        with pytest.raises(OSError, match="too large") as full:
+            masks.apply(2, 1, np.zeros(1, np.int64))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert full.value.filename == str(path) and len(made) == 1 and claims.last == (1, 1)
+    assert path.stat().st_size == 16
+    masks.apply(2, 2, np.zeros(1, np.int64))  # there is room again
+    claims.close()
+    assert ClaimFile(path).last == (2, 2) and path.stat().st_size == 24
 
 
 @pytest.mark.parametrize(("values", "members", "match"), [

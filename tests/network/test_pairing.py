@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from confide.network.identity import KEY_LABEL, LABEL, LIST_LABEL, Identity
 from confide.network.pairing import OFFER, PRIME, KeyList, Offer, RunKey, check_key, expand
+from confide.privacy.chain import Damaged
 
 FEDERATION = bytes(range(32))
 # RFC 7748, section 6.1
@@ -164,7 +165,7 @@ def test_a_key_is_kept_for_its_owner_and_erased(tmp_path):
     key.erase()
     assert not path.exists() and not any(kept.read_bytes()) and list(tmp_path.iterdir()) == [kept]
     key.erase()
-    with pytest.raises(ValueError, match="is gone"):
+    with pytest.raises(Damaged, match="is gone"):
         RunKey.load(FEDERATION, path)
 
 
@@ -176,7 +177,7 @@ def test_a_key_that_is_readable_damaged_or_of_another_federation_is_refused(tmp_
         RunKey.load(bytes(32), path)
     for bad in (whole[:-1], whole + b"\0", b"", whole[:50] + bytes([whole[50] ^ 1]) + whole[51:]):
         path.write_bytes(bad)
-        with pytest.raises(ValueError, match="not the key of a run, or damaged"):
+        with pytest.raises(Damaged, match="not the key of a run, or damaged"):
             RunKey.load(FEDERATION, path)
     path.write_bytes(whole)
     path.chmod(0o640)

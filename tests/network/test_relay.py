@@ -1,11 +1,13 @@
 """Members that reach each other through a relay, which learns nothing and can change nothing unnoticed."""
 
 import asyncio
+import datetime
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from cryptography import x509
 from ports import free_port
 from waiting import unanswered, until
 
@@ -13,7 +15,7 @@ from confide.errors import ConfideError
 from confide.network import dialling, peer, relay, wire
 from confide.network.channel import Channel, Kind
 from confide.network.dialling import Ways
-from confide.network.identity import BY_RELAY, Identity
+from confide.network.identity import BY_RELAY, Identity, self_signed
 from confide.network.peer import Link, Server
 from confide.network.relay import Limits, Line, Relay
 
@@ -295,6 +297,41 @@ def test_another_host_at_the_relays_address_is_not_told_anything(people, tmp_pat
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "words"), [(-20, -3, "expired on {end}"), (2, 30, "is valid from {begin} only")]
+)
+def test_a_certificate_out_of_date_is_called_so(people, tmp_path, monkeypatch, begin, end, words):
+    """The relay's and a neighbour's: nothing stands between, as "not the one on its card" would say."""
+    dated, made = [datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=d) for d in (begin, end)], self_signed
+
+    def sign(key, name):
+        usual = made(key, name)
+        builder = x509.CertificateBuilder(usual.issuer, usual.subject, usual.public_key(), usual.serial_number,
+                                          *(one.replace(tzinfo=None, microsecond=0) for one in dated),
+                                          list(usual.extensions))  # fmt: skip
+        return builder.sign(key, usual.signature_hash_algorithm)
+
+    monkeypatch.setattr("confide.network.identity.self_signed", sign)
+    said = words.format(begin=f"{dated[0]:%Y-%m-%d}", end=f"{dated[1]:%Y-%m-%d}")
+    relay_of_old = Identity.create(tmp_path / "old relay", "relay", people["relay"].card.address)
+    port = free_port()
+    ash = Identity.create(tmp_path / "old ash", "ash", f"127.0.0.1:{port}")
+
+    async def main():
+        told = {**people, "relay": relay_of_old}
+        async with relaying(told) as board, serving(told) as (server, _):
+            await until(lambda: server.relay == f"the relay shows a certificate that {said}")
+            assert board.here == 0
+        server = Server(ash, {"birch": people["birch"].card}, RUN, 1, lambda t: b"")
+        await server.start(ash.card.address)
+        link = Link(people["birch"], ash.card, RUN, wire.frame_size(WIDTH))
+        await unanswered(link.hello(), link, f"shows a certificate that {said}")
+        await link.close()
+        await server.stop(0)
+
+    asyncio.run(main())
+
+
 # --- whom it serves, and how much -------------------------------------------------------------------------------------
 
 
@@ -312,6 +349,75 @@ def test_only_members_of_one_federation_are_joined(people, tmp_path):
             link = link_to(people, "birch", "ash")
             assert await link.fetch(1, sound(people)) == frame and board.joined == 1
             await link.close()
+
+    asyncio.run(main())
+
+
+def test_who_is_turned_away_is_not_told_that_all_is_well(people, tmp_path):
+    """A stranger to the relay, and a member whose connections are used up: never "up", but why not."""
+    people["doum"] = Identity.create(tmp_path / "doum", "doum", BY_RELAY)
+
+    async def heard(name):
+        said = []
+        waits = asyncio.ensure_future(ways(people, name).attend(lambda called: None, said.append))
+        await until(lambda: len(said) >= 3)
+        waits.cancel()
+        return said
+
+    async def main():
+        async with relaying(people):
+            for words in await heard("doum"):
+                assert words.startswith("the relay ") and any(one in words for one in HUNG_UP)
+        async with relaying(people, limits=Limits(connections=1)):
+            talk = await ways(people, "cedar")._talk()
+            assert set(await heard("ash")) == {"the relay says: too many connections"}
+            talk.channel.close()
+
+    asyncio.run(main())
+
+
+def test_a_caller_who_came_first_is_joined_at_once(people):
+    """Whoever then takes a place hears of the call before its ping is answered: the sign of life is the call."""
+
+    async def main():
+        async with relaying(people) as board:
+            calls = asyncio.ensure_future(ways(people, "birch")._call(people["ash"].card))
+            await until(lambda: board._calling)
+            said = []
+            called = await ways(people, "ash").wait(lambda: said.append("up"))
+            caller, taking = await calls, Taking()
+            called.set_protocol(taking)
+            called.resume_reading()
+            caller.write(b"hello")
+            await until(lambda: taking.got >= 5)
+            assert said == ["up"] and taking.got == 5  # not a byte that the relay said
+            caller.abort()
+            called.abort()
+
+    asyncio.run(main())
+
+
+def test_whom_it_serves_may_change_while_it_runs(people, tmp_path):
+    """Ash has a new key: the old one is hung up on and turned away, the new one let in, and birch stays."""
+    old, new = people["ash"], Identity.create(tmp_path / "new", "ash", BY_RELAY)
+
+    async def main():
+        async with relaying(people) as board, serving(people), serving({**people, "ash": new}) as (server, frame):
+            await until(lambda: (RUN, old.card.digest) in board._waiting and "relay" in server.relay)
+            stays = await ways(people, "birch")._talk()
+            await until(lambda: board.here == 2)
+            board.serve([[one.card for one in (new, people["birch"], people["cedar"])]])
+            await until(lambda: server.relay == "up")
+            assert not stays.channel.closed and (RUN, old.card.digest) not in board._waiting
+            link = link_to({**people, "ash": new}, "birch", "ash")
+            assert await link.fetch(1, sound({**people, "ash": new})) == frame
+            await link.close()
+            with pytest.raises(ConnectionError, match="the relay"):
+                await (await ways(people, "ash")._talk()).word(Kind.PONG)
+            link = link_to(people, "birch", "ash")
+            await unanswered(link.fetch(1, sound(people)), link, "no federation has both")
+            await link.close()
+            stays.channel.close()
 
     asyncio.run(main())
 

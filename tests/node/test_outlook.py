@@ -1,5 +1,6 @@
 """What a node shows to those who watch it: metrics, health, logs; public values and the own spend, and no row."""
 
+import datetime
 import http.client
 import json
 import logging
@@ -16,10 +17,15 @@ from village import NAMES, SIZES, Village, free_ports
 from waiting import wait_for
 
 from confide.cli import app
-from confide.cli.node_log import json_log
+from confide.cli.node_log import json_log, watched
+from confide.network import identity as identities
+from confide.network.identity import Identity, load_card
+from confide.node import daemon, window
 from confide.node import outlook as outlooks
-from confide.node import window
+from confide.node.agreement import Papers
+from confide.node.amendment import Amendment
 from confide.node.daemon import Status
+from confide.node.keys import new_key
 from confide.node.outlook import Outlook
 from confide.node.window import Window
 from confide.privacy.ledger import Ledger
@@ -290,3 +296,64 @@ def test_a_refusal_is_a_line_of_the_log_without_the_value_that_was_refused(tmp_p
         assert village.join("ash")["ash"] == 2
         last = json.loads(village.log("ash").splitlines()[-1])
         assert last["event"] == "error" and last["code"] == 2 and "0.123456789" not in village.log("ash")
+
+
+def amendment_in_force(village):
+    """Papers of ash: birch is left out, and ash has a new key and a higher cap; the new card."""
+    home = village.folder / "ash"
+    card = load_card(new_key(home))
+    ids = {**village.identities, "ash": Identity.load(card_folder(home, card))}
+    state, papers = village.federation, Papers.of(home, village.federation)
+    change = Amendment(state.digest, state.head, 1, ("birch",), epsilon=30.0, cards=(card,))
+    for name in NAMES:
+        if name != "birch":
+            papers.sign_amendment(ids[name], change)
+    assert papers.current.head == change.hash
+    return papers.current, card
+
+
+def card_folder(home, card):
+    return home / "keys" / card.fingerprint[:16]
+
+
+def checked(state, card):
+    """What is shown follows the amendment."""
+    assert state["map"]["members"] == ["ash", "cedar", "doum", "elm"]
+    assert not any("birch" in link for link in state["map"]["links"])
+    assert set(state["certificate_days"]) == {"ash", "elm"} and state["cap_epsilon"] == 30.0
+    assert "birch" not in state["neighbours"]
+    until = (card.valid_until - datetime.datetime.now(datetime.UTC)).total_seconds() / 86400
+    assert state["certificate_days"]["ash"] == pytest.approx(until, abs=1e-3)
+
+
+def test_what_is_shown_follows_amendments(tmp_path, status, monkeypatch):
+    """One that was in force when the node started; the old certificate is about to end, and is watched no more."""
+    monkeypatch.setattr(identities, "YEARS", 0.05)
+    village = Village(tmp_path, CDP, seed=None, budget=(20.0, 1e-5))
+    monkeypatch.undo()
+    seen = []
+    monkeypatch.setattr(window, "metrics", lambda outlook: seen.append(outlook) or {})
+    _, card = amendment_in_force(village)
+    with watched(lambda status: None, tmp_path / "ash", village.file, "127.0.0.1:0", None) as (show, _):
+        show(status)
+        checked(seen[0].state(), card)
+
+
+def test_what_is_shown_follows_an_amendment_that_comes_while_the_node_runs(tmp_path, monkeypatch):
+    """The daemon says what it holds to each time that it begins anew."""
+    village = Village(tmp_path, CDP, seed=None, budget=(20.0, 1e-5))
+    outlook, said = Outlook(village.federation, "ash"), []
+
+    def run_once(home, source, data, federation, identity, papers, *rest):
+        outlook.show(status := Status("ash", "village", "0" * 16, "CDPADMM", "proven", 40, state="amended"))
+        said.append(outlook.state())
+        if len(said) > 1:
+            return Status(**{**vars(status), "state": "finished"})
+        said.append(amendment_in_force(village)[1])
+        papers.refresh()
+        return status
+
+    monkeypatch.setattr(daemon, "_run", run_once)
+    daemon.run(tmp_path / "ash", village.file, None, hold=outlook.hold)
+    assert said[0]["map"]["members"] == list(NAMES) and said[0]["cap_epsilon"] == 20.0
+    checked(said[2], said[1])

@@ -1,17 +1,24 @@
 """Members behind firewalls: three of five take no connections at all, and the relay is killed in the middle."""
 
+import asyncio
+import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import nursery
 import pytest
+from amending import confide
 from village import NAMES, Village
 from waiting import wait_for
 
+from confide.files import write_whole
+from confide.network.dialling import Ways
 from confide.network.identity import Identity
 from confide.node import federation as federations
+from confide.node.agreement import Papers
 
 CDP = {"name": "CDPADMM", "rounds": 600, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 0.1}
 BEHIND = ("cedar", "doum", "elm")
@@ -57,6 +64,50 @@ def test_five_members_three_without_a_port_and_the_relay_killed_twice(tmp_path):
         village.kill("relay", how=15)
         assert village.jobs["relay"].exitcode == 0 and "calls" in village.log("relay")
         assert "Traceback" not in "".join(village.log(name) for name in ("relay", *NAMES))
+
+
+def test_a_key_is_replaced_behind_the_relay_which_is_not_started_again(tmp_path):
+    """Elm takes no connections. Birch is away meanwhile, so that nobody trains; it brings its signature on a file."""
+
+    def papers(name):
+        return Papers.of(tmp_path / name, village.federation)
+
+    async def knock(identity):
+        said = []
+        ways = Ways(identity, village.federation.digest, village.federation.relay)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await ways.attend(lambda called: None, said.append)
+        return said
+
+    with Village(tmp_path, {**CDP, "rounds": 60}, outbound=BEHIND) as village:
+        for name in NAMES:
+            papers(name).sign(village.identities[name])
+        handed, old, usual = tmp_path / "handed.json", village.identities["elm"], village.arguments
+        write_whole(handed, papers("elm").path.read_bytes())
+        village.arguments = lambda name, file=None: [
+            *usual(name, file), *(["--papers", str(handed)] if name == "relay" else [])
+        ]  # fmt: skip
+        village.start("relay", "ash", "cedar", "doum", "elm")
+        assert wait_for(lambda: (village.status("elm") or {}).get("relay") == "up"), village.log("elm")
+        card = json.loads(confide("node", "rekey", "--home", tmp_path / "elm", "--json"))["card"]
+        amendment = tmp_path / "amendment.toml"
+        confide("federation", "amend", village.file, "--home", tmp_path / "elm", "--card", card, "--output", amendment,
+                "--yes")  # fmt: skip
+        for name in ("birch", "ash", "cedar", "doum"):
+            more = [] if name == "birch" else ["--papers", papers("birch").path]
+            confide("federation", "sign", village.file, "--home", tmp_path / name, "--amendment", amendment, *more,
+                    "--yes")  # fmt: skip
+        assert wait_for(lambda: all(papers(name).chain for name in ("ash", "cedar", "doum", "elm")))
+        assert wait_for(lambda: village.status("elm")["relay"] not in ("", "up")), village.status("elm")
+        write_whole(handed, papers("elm").path.read_bytes())
+        assert wait_for(lambda: village.status("elm")["relay"] == "up"), village.log("relay")
+        assert "village: amendment 1 is in force" in village.log("relay")
+        said = asyncio.run(knock(old))
+        assert said and "up" not in said
+        village.start("birch")
+        assert village.join(*NAMES) == dict.fromkeys(NAMES, 0), village.log("elm")
+        assert np.array_equal(village.models(), village.simulated())
 
 
 def test_a_relay_serves_federations_that_name_it(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +10,9 @@ from test_member import SECURE, close, trainer
 from village import Village
 
 from confide.cli.node_log import json_log
-from confide.cli.node_view import lines, view
+from confide.cli.node_view import lines, since, view
 from confide.node import daemon
+from confide.node import status as statuses
 from confide.node.outlook import Outlook
 
 
@@ -73,10 +75,30 @@ def test_who_has_it_all_is_finished_whether_it_left_first_or_not(village, left, 
 
 def test_who_left_without_a_word_is_down(village):
     status, read = told(village, finished=False, left=True, state="serving")
-    assert "  birch                down" in lines(read)
+    (said,) = [line for line in lines(read) if line.startswith("  birch")]
+    came = datetime.strptime(said, "  birch                down since %Y-%m-%d %H:%M:%S").timestamp()
+    assert came == int(read["neighbours"]["birch"]["since"]) and read["updated"] - 60 < came <= read["updated"]
     outlook = Outlook(village.federation, "ash")
     outlook.show(status)
     assert outlook.state()["neighbours"]["birch"]["shown"] == "down"
+
+
+def test_since_when_is_the_time_of_the_last_change(monkeypatch):
+    """Whether it came or went; why it is down may change meanwhile."""
+    now, link = [100.0], SimpleNamespace(up=False, trouble="", misbehaved="", way="")
+    monkeypatch.setattr(statuses.time, "time", lambda: now[0])
+    one, found = None, []
+    for at, up, trouble in (
+        (100, False, ""),
+        (110, False, "hung up"),
+        (120, True, ""),
+        (130, True, ""),
+        (140, False, ""),
+    ):
+        now[0], link.up, link.trouble = float(at), up, trouble
+        one = statuses.seen(link, False, one)
+        found.append(one["since"])
+    assert found == [100, 100, 120, 120, 140]
 
 
 def test_a_status_of_an_older_version_is_read():
@@ -84,3 +106,4 @@ def test_a_status_of_an_older_version_is_read():
 
     assert standing_and_way({"up": True, "trouble": ""}) == "up"
     assert standing_and_way({"up": False, "trouble": "", "way": "relay"}) == "down"
+    assert since({"up": False, "trouble": ""}) == ""

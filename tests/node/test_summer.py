@@ -12,7 +12,10 @@ import confide
 from confide.cli import app
 from confide.network import frames, wire
 from confide.network.frames import Phase
+from confide.network.private_sum import PrivateSum
+from confide.node.codes import Code, code_of
 from confide.node.journal import run_name
+from confide.privacy.chain import Damaged
 from confide.privacy.ledger import Ledger
 
 DESCENT = {"name": "JointDescent", "rounds": 6, "noise": 0.5, "first": "moments"}
@@ -188,6 +191,33 @@ def test_the_secrets_are_the_owners_alone_and_gone_at_the_end(circle):
     assert again.done and again.latest == again.last and again.t == 6
 
 
+def test_memory_does_not_grow_with_the_rounds(circle, monkeypatch):
+    """Frames and totals of a round that all have are in the journal alone; who starts again reads no earlier ones."""
+    replay, read = PrivateSum.replay, []
+
+    def reading(self, journal, *known):
+        taken = list(journal)
+        read.extend(wire.place(frame)[0] for frame in taken)
+        return replay(self, taken, *known)
+
+    monkeypatch.setattr(PrivateSum, "replay", reading)
+    made = circle({**DESCENT, "rounds": 12}, graph=GRAPHS["path"]).begin()
+    for t in (3, 8, 11):
+        made.carry(until=lambda t=t: all(one.t >= t for one in made.members.values()))
+        for name in NAMES:
+            one = made.members[name]
+            assert all(round >= one.t for round in one.sum.totals)
+            assert {round for _, round, _ in one.sum.frames} <= {0, one.t, one.t + 1}
+            at, place, said = one.t, one.sum._pass.place, made.own_frames(name)
+            read.clear()
+            again = made.again(name).members[name]
+            assert set(read) <= {0, *range(at, 14)} and at in read
+            assert again.sum._pass.place == place and made.own_frames(name) == said  # nothing is said anew
+    assert made.carry()
+    assert len({model.tobytes() for model in made.models()}) == 1
+    assert np.allclose(made.models()[0], made.simulated()[0], atol=1e-6)
+
+
 def test_a_key_that_others_could_read_or_that_is_gone_ends_the_run(circle):
     made = circle().begin()
     made.carry(until=lambda: made.members["ash"].t == 2)
@@ -198,8 +228,9 @@ def test_a_key_that_others_could_read_or_that_is_gone_ends_the_run(circle):
         made.begin("ash")
     key.unlink()
     made.crash("ash")
-    with pytest.raises(ValueError, match="the key of this run is gone"):
+    with pytest.raises(Damaged, match="the key of this run is gone") as gone:
         made.begin("ash")
+    assert code_of(gone.value) == Code.DAMAGED
 
 
 @pytest.mark.slow
@@ -254,8 +285,9 @@ def test_who_ends_a_run_that_was_given_up_erases_its_key_and_pays_for_what_was_s
     assert done.exit_code == 0, done.output
     (ended,) = json.loads(done.stdout)["ended"]
     assert ended["rounds"] == 3 and ended["charged_now"] == [] and not (folder / "run-key").exists()
-    with pytest.raises(ValueError, match="the key of this run is gone"):
+    with pytest.raises(Damaged, match="the key of this run is gone") as gone:
         made.begin("ash")
+    assert code_of(gone.value) == Code.DAMAGED
 
 
 # --- budgets ----------------------------------------------------------------------------------------------------------

@@ -91,7 +91,9 @@ def new(
 
     check_new(output, "--output")
     members = [card_and_rows(text) for text in party]
-    for words in filter(None, (card.check_valid() for card, _ in members)):
+    hub_card, relay_card = (None if path is None else load_card(path) for path in (hub, relay))
+    others = [card for card in (hub_card, relay_card) if card is not None]
+    for words in filter(None, (card.check_valid() for card in (*(card for card, _ in members), *others))):
         typer.echo(words, err=True)
     if (schema is None) == (features is None):
         raise ConfideError("give either --features, for plain numbers, or --schema")
@@ -103,9 +105,9 @@ def new(
     found, text = new_federation(
         members, model, {"name": algorithm, **parameters(set or [])}, {"epsilon": epsilon, "delta": delta},
         name=name, graph=graph, edges=[link.split(",") for link in edge or []],
-        hub=None if hub is None else load_card(hub), schema=known,
+        hub=hub_card, schema=known,
         restarts=restarts, timeout=timeout, patience=patience, test_noise_seed=test_noise_seed,
-        relay=None if relay is None else load_card(relay),
+        relay=relay_card,
     )  # fmt: skip
     write_whole(output, text.encode(), new=True)
     said: dict[str, Any] = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee),

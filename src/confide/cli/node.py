@@ -177,10 +177,10 @@ def run(
     consent_to_run(federation, home, consent)
     with json_log() if log == "json" else view(json) as told:
         try:
-            with watched(told.show, home, federation, metrics, page) as show:
+            with watched(told.show, home, federation, metrics, page) as (show, hold):
                 status = daemon.run(
                     home, federation, data, population=population, ledger=ledger, listen=listen, proxy=proxy,
-                    allow_unproven=allow_unproven, spare=spare, agree=agree, show=show,
+                    allow_unproven=allow_unproven, spare=spare, agree=agree, show=show, hold=hold,
                 )  # fmt: skip
         except Exception as error:
             if not expected(error):

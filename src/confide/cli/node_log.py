@@ -2,7 +2,7 @@
 
     time, level, event     always
     state                  round, rounds, state, reason
-    neighbour              neighbour, up, finished, way, trouble, misbehaved: whenever one of them changes
+    neighbour              neighbour, up, since, finished, way, trouble, misbehaved: whenever one of them changes
     progress               round, spent_epsilon, at most once a minute
     notice, log, error     message: of the ledger, of the program, and why it ended (with its code)
 
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from confide.node.federation import Federation
     from confide.node.status import Status
 
 PROGRESS_SECONDS = 60.0
@@ -83,17 +84,20 @@ def json_log() -> Iterator[JsonLog]:
 
 @contextmanager
 def watched(show: Callable[[Status], None], home: Path, federation: Path, metrics: str | None, page: int | None
-            ) -> Iterator[Callable[[Status], None]]:  # fmt: skip
-    """`show`, and what the monitor at `metrics` and the browser at `page` see beside it."""
+            ) -> Iterator[tuple[Callable[[Status], None], Callable[[Federation], None]]]:  # fmt: skip
+    """`show`, and what the monitor at `metrics` and the browser at `page` see beside it; and who tells them what the
+    node holds to.
+    """
     if metrics is None and page is None:
-        yield show
+        yield show, lambda amended: None
         return
-    from confide.network.identity import CARD, load_card
     from confide.node import window
-    from confide.node.federation import load
+    from confide.node.agreement import in_force
+    from confide.node.keys import own_card
     from confide.node.outlook import Outlook
 
-    outlook = Outlook(load(federation), load_card(home / CARD).name)
+    now = in_force(home, federation)
+    outlook = Outlook(now, own_card(home, now, federation).name)
 
     def both(status: Status) -> None:
         outlook.show(status)
@@ -104,4 +108,4 @@ def watched(show: Callable[[Status], None], home: Path, federation: Path, metric
             stack.callback(window.Window(metrics, window.metrics(outlook)).close)
         if page is not None:
             stack.callback(window.Window(f"127.0.0.1:{page}", window.page(outlook), local=True).close)
-        yield both
+        yield both, outlook.hold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         out.append(f"  goes on without {', '.join(status['left'])}")
     for name, one in status["neighbours"].items():
         words = f"misbehaved: {bad}" if (bad := one.get("misbehaved")) else one["trouble"]
-        out.append(f"  {name:<20} {standing_and_way(one)}" + (f"  {words}" if words else ""))
+        out.append(f"  {name:<20} {standing_and_way(one)}{since(one)}" + (f"  {words}" if words else ""))
     if status.get("relay") not in (None, "", "up"):
         out.append(f"  nobody can call through the relay: {status['relay']}")
     if status.get("journal_bytes"):
@@ -61,6 +62,15 @@ def lines(status: dict[str, Any]) -> list[str]:
     if status.get("refused"):
         out.append(f"  {status['refused']} connections and questions turned away")
     return [part for line in out for part in folded(line, rest="    ").splitlines()]
+
+
+def since(one: dict[str, Any]) -> str:
+    """Since when a neighbour is down, as far as this node knows; older statuses do not say."""
+    from confide.node.status import standing
+
+    if standing(one) != "down" or not one.get("since"):
+        return ""
+    return f" since {datetime.fromtimestamp(one['since']):%Y-%m-%d %H:%M:%S}"
 
 
 class view:

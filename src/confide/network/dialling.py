@@ -42,6 +42,8 @@ LONGEST_WORD = 256  # bytes of a message of the relay
 LONGEST_REPLY = 1 << 14  # bytes of a proxy's answer
 GONE = -1  # no kind of message: the connection is
 NO_PROXY = "none"
+ANOTHER = "is not the one on its card"
+NOT_YET, EXPIRED = 9, 10  # X509_V_ERR_CERT_NOT_YET_VALID, _HAS_EXPIRED of OpenSSL, which looks for trust before dates
 
 
 @dataclass(frozen=True)
@@ -151,12 +153,11 @@ class Ways:
             while not called:
                 talk.channel.send(Kind.PING)
                 async with asyncio.timeout(PONG_SECONDS):
-                    await talk.alive()
+                    called = await talk.word(Kind.PONG, Kind.JOIN) == Kind.JOIN
                 ready()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(PING_SECONDS):
-                        await talk.word(Kind.JOIN)
-                        called = True
+                        called = called or await talk.word(Kind.JOIN) == Kind.JOIN
         except BaseException:
             talk.channel.close()
             raise
@@ -187,11 +188,11 @@ class Ways:
         there, talk = await self._reach(self.relay.address), _Talk()
         try:
             await secured(there, talk.channel, self._tls, hostname=listener(self.relay.address)[0])
-        except ssl.SSLCertVerificationError:
-            raise ConnectionError("the relay shows a certificate that is not the one on its card") from None
+        except ssl.SSLCertVerificationError as error:
+            raise ConnectionError(f"the relay shows a certificate that {fault(error, self.relay)}") from None
         if talk.channel.digest != self.relay.digest:
             talk.channel.close()
-            raise ConnectionError("the relay shows a certificate that is not the one on its card")
+            raise ConnectionError(f"the relay shows a certificate that {ANOTHER}")
         return talk
 
     async def _reach(self, address: str) -> Any:
@@ -229,6 +230,13 @@ async def secured(transport: Any, channel: Channel, tls: ssl.SSLContext, *, host
     return channel
 
 
+def fault(error: ssl.SSLCertVerificationError, card: Card) -> str:
+    """What is wrong with the certificate that was shown as the one on this card."""
+    if error.verify_code == EXPIRED:
+        return f"expired on {card.valid_until:%Y-%m-%d}"
+    return f"is valid from {card.valid_from:%Y-%m-%d} only" if error.verify_code == NOT_YET else ANOTHER
+
+
 class _Below:
     """What TLS runs over: where that is TLS, too, asyncio of Python 3.11 stumbles over an error (gh-113214)."""
 
@@ -251,34 +259,24 @@ class _Talk:
     def __init__(self) -> None:
         self.channel = Channel(LONGEST_WORD, self._heard, lambda channel: None, self._lost)
         self._words: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
-        self._sign = asyncio.Event()
 
-    async def word(self, kind: Kind) -> bytes:
-        """The next message, which must be of this kind."""
+    async def word(self, *kinds: Kind) -> int:
+        """The kind of the next message, which must be one of these."""
         got, body = await self._words.get()
         if got == GONE:
             raise ConnectionError(f"the relay {printable(body)}")
         if got == Kind.REFUSED:
             raise ConnectionError(f"the relay says: {printable(body)}")
-        if got != kind:
+        if got not in kinds:
             raise ConnectionError("the relay speaks out of turn")
-        return body
-
-    async def alive(self) -> None:
-        """Once something was heard since the last time."""
-        await self._sign.wait()
-        self._sign.clear()
+        return got
 
     def _heard(self, channel: Channel, kind: int, body: bytes) -> None:
-        self._sign.set()
-        if kind == Kind.PONG:
-            return
         if kind == Kind.JOIN:
             channel.transport.pause_reading()  # what follows is for the other member's TLS
         self._words.put_nowait((kind, body))
 
     def _lost(self, channel: Channel) -> None:
-        self._sign.set()
         self._words.put_nowait((GONE, channel.why.encode()))
 
 

@@ -44,6 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from confide.errors import ConfideError
 from confide.files import sync_folder
 from confide.network.pairing import SIZE, expand
+from confide.privacy.chain import Damaged
 from confide.privacy.discrete import SMALLEST
 from confide.privacy.discrete_gaussian import GRID, Reservoir, quantise, sample
 
@@ -131,8 +132,8 @@ class ClaimFile:
         """Those of a run that goes on; a file that is gone would forget which streams were used."""
         self.path, self.last = path, (0, 0)
         if not path.exists():
-            raise ConfideError(f"{path}: gone, so that what was masked is not known: begin another run")
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND)
+            raise Damaged(f"{path}: gone, so that what was masked is not known: restore it, or begin another run")
+        self._file = os.open(path, os.O_RDWR)
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
         whole = len(data) - len(data) % self._RECORD.size
         for at, (round, attempt, code) in enumerate(self._RECORD.iter_unpack(data[:whole])):
@@ -143,11 +144,11 @@ class ClaimFile:
                 break
             else:
                 self.close()
-                raise ConfideError(
-                    f"{path}: damaged at record {at + 1}; what was masked is not known: begin another run"
-                )
+                raise Damaged(f"{path}: damaged at record {at + 1}, so that what was masked is not known: restore it, "
+                              "or begin another run")  # fmt: skip
         if whole < len(data):
             os.ftruncate(self._file, whole)
+        self._end = whole
         os.fsync(self._file)
         sync_folder(path.absolute().parent)
 
@@ -160,9 +161,19 @@ class ClaimFile:
                 f"{self.last[1]}; send the stored message again, or agree on another attempt"
             )
         body = struct.pack("<II", round, attempt)
-        os.write(self._file, body + zlib.crc32(body).to_bytes(4, "little"))
-        os.fdatasync(self._file)
+        self._append(body + zlib.crc32(body).to_bytes(4, "little"))
         self.last = (round, attempt)
+
+    def _append(self, record: bytes) -> None:
+        """All of it, in the place of what a full disk may have left of one before; no claim is made of less."""
+        try:
+            written = 0
+            while written < len(record):  # less is written where the disk is nearly full: its error comes next
+                written += os.pwrite(self._file, record[written:], self._end + written)
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
+        self._end += len(record)
 
     def close(self) -> None:
         if self._file >= 0:

@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from confide.errors import ConfideError
 from confide.files import OWNER_ONLY, sync_folder, write_whole
 from confide.network.identity import KEY_LABEL, LIST_LABEL, SIGNATURE, Card, Identity
+from confide.privacy.chain import Damaged
 
 SIZE = 32  # bytes of a key, a nonce, a fingerprint, a secret, and of the hash that names a federation
 OFFER = 2 * SIZE + SIGNATURE  # bytes: key, nonce, signature
@@ -106,13 +107,13 @@ class RunKey:
     def load(cls, federation: bytes, path: Path) -> RunKey:
         """The key at `path`; one that others can read, of another federation, or damaged is refused."""
         if not path.exists():
-            raise ConfideError(f"{path}: the key of this run is gone; without it the run can't go on: begin another")
+            raise Damaged(f"{path}: the key of this run is gone: restore it, or begin another run")
         if path.stat().st_mode & 0o077:
             raise ConfideError(f"{path}: others can read the key of this run; begin another run")
         data = path.read_bytes()
         body, code = data[:-SIZE], data[-SIZE:]
         if len(body) != len(MAGIC) + 3 * SIZE or not body.startswith(MAGIC) or hashlib.sha256(body).digest() != code:
-            raise ConfideError(f"{path}: not the key of a run, or damaged")
+            raise Damaged(f"{path}: not the key of a run, or damaged: restore it, or begin another run")
         kept, secret, nonce = (body[len(MAGIC) + k * SIZE :][:SIZE] for k in range(3))
         if kept != federation:
             raise ConfideError(f"{path}: the key of another federation, {kept.hex()[:16]}")

@@ -21,7 +21,7 @@ from typing import Any
 from confide.errors import ConfideError
 from confide.network import wire
 from confide.network.channel import Channel, Kind, context, listener
-from confide.network.dialling import LONGEST_PAUSE, PAUSE, Ways, printable, secured
+from confide.network.dialling import LONGEST_PAUSE, PAUSE, Ways, fault, printable, secured
 from confide.network.door import Bucket, Door
 from confide.network.identity import BY_RELAY, Card, Identity
 
@@ -264,7 +264,7 @@ class Link:
             except ConfideError as error:  # not what was asked for
                 self.trouble = str(error)
             except ssl.SSLCertVerificationError as error:
-                self.trouble = f"shows a certificate that is not the one on its card: {error.verify_message}"
+                self.trouble = f"shows a certificate that {fault(error, self.card)}"
             except ConnectionError as error:
                 self.trouble = str(error) if type(error) is ConnectionError else "cannot be reached"
             except OSError:  # a time-out among them

@@ -15,6 +15,7 @@ lied to answers at points that the liar chose, as it may at any time, with the n
         party.turn               # the round that waits for the own numbers: `contribute` them
         party.frames             # what others may fetch, each in the journal before it is shown
         party.totals             # {round: whole numbers}, the same at every party
+        party.forget(t)          # frames and totals of rounds before t: the driver has them
 
 **Another attempt.** A party whose masked message was lost between claim and journal can't say it again. It says *again*
 instead, in the next attempt, in answer to whatever it is asked of the lost one; who hears that begins the round again,
@@ -153,17 +154,27 @@ class PrivateSum:
             raise ConfideError(f"attempt {attempt}: a round under way, here {place}, goes on with a later attempt")
         self._pass = Pass(self.speaker, replace(place, attempt=attempt), self._pass.content)
 
-    def replay(self, journal: Iterable[bytes]) -> list[bytes]:
+    def forget(self, before: int) -> None:
+        """Drop totals and own frames of the rounds before this one, which a driver keeps in its journal.
+
+        Not those of keys and signatures, round 0: `word` must never be another frame of a place than the one that was
+        said.
+        """
+        self.totals = {t: total for t, total in self.totals.items() if t >= before}
+        self.frames = {key: frame for key, frame in self.frames.items() if not 0 < key[1] < before}
+
+    def replay(self, journal: Iterable[bytes], known: int = 0) -> list[bytes]:
         """Go as far as the frames of a journal do, own and received; own frames that follow and are not in it.
 
-        Totals of rounds that were left out are not in `totals`.
+        The journal may leave out rounds before `known`, one whose total it has. Totals of rounds that were left out are
+        not in `totals`.
         """
         mine = self.speaker.identity.card.digest
         number = {card.digest: k for k, card in enumerate(self.speaker.cards)}
         own: dict[Key, bytes] = {}
         received: dict[tuple[int, Key], bytes] = {}
         heard: dict[int, bytes] = {}  # before each round that is here, by the own word
-        gone = 0  # the last round whose numbers are not
+        gone = max(known - 1, 0)  # the last round whose numbers are not
         for frame in journal:
             if not is_whole(frame):
                 round, sort, _ = wire.place(frame)

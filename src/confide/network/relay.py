@@ -48,23 +48,36 @@ class Relay:
     """Serves the members of `federations`, each the cards of one."""
 
     def __init__(self, identity: Identity, federations: Sequence[Collection[Card]], limits: Limits) -> None:
-        self.cards = {card.digest: card for group in federations for card in group}
-        if not self.cards:
+        self._identity, self._limits = identity, limits
+        self.cards: dict[bytes, Card] = {}
+        self._groups: dict[bytes, list[frozenset[bytes]]] = {}
+        self._lines: dict[bytes, list[Line]] = {}
+        self._allowance: dict[bytes, Allowance] = {}
+        self._waiting: dict[tuple[bytes, bytes], Line] = {}  # (run, who takes calls)
+        self._calling: dict[tuple[bytes, bytes], deque[Line]] = {}  # (run, who is called)
+        self._door = Door(context(identity, (), server=True), self._line)
+        self._sweeping: asyncio.Task[None] | None = None
+        self.joined, self.bytes = 0, 0  # calls and bytes so far
+        self.serve(federations)
+
+    def serve(self, federations: Sequence[Collection[Card]]) -> None:
+        """From now on these: who is no member of one any more is hung up on, and whoever stays notices nothing."""
+        cards = {card.digest: card for group in federations for card in group}
+        if not cards:
             raise ConfideError("no federation: a relay serves the members of at least one")
-        if len(self.cards) > limits.members:
-            raise ConfideError(f"{len(self.cards)} members: this relay takes at most {limits.members}")
-        self._groups: dict[bytes, list[frozenset[bytes]]] = {digest: [] for digest in self.cards}
+        if len(cards) > self._limits.members:
+            raise ConfideError(f"{len(cards)} members: this relay takes at most {self._limits.members}")
+        left = [line for digest, lines in self._lines.items() if digest not in cards for line in lines]
+        self.cards, self._groups = cards, {digest: [] for digest in cards}
         for together in (frozenset(card.digest for card in group) for group in federations):
             for digest in together:
                 self._groups[digest].append(together)
-        self._limits = limits
-        self._lines: dict[bytes, list[Line]] = {digest: [] for digest in self.cards}
-        self._allowance = {digest: Allowance(limits.bytes_per_second) for digest in self.cards}
-        self._waiting: dict[tuple[bytes, bytes], Line] = {}  # (run, who takes calls)
-        self._calling: dict[tuple[bytes, bytes], deque[Line]] = {}  # (run, who is called)
-        self._door = Door(context(identity, self.cards.values(), server=True), self._line)
-        self._sweeping: asyncio.Task[None] | None = None
-        self.joined, self.bytes = 0, 0  # calls and bytes so far
+        self._lines = {digest: self._lines.get(digest, []) for digest in cards}
+        rate = self._limits.bytes_per_second
+        self._allowance = {digest: self._allowance.get(digest) or Allowance(rate) for digest in cards}
+        self._door.tls = context(self._identity, cards.values(), server=True)
+        for line in left:
+            line.close(STRANGER)
 
     @property
     def refused(self) -> int:
@@ -112,7 +125,8 @@ class Relay:
     def _heard(self, line: Channel, kind: int, body: bytes) -> None:
         assert isinstance(line, Line)
         if kind == Kind.PING:
-            line.send(Kind.PONG)
+            if line.caller is None:  # else it hears that it is called, and what follows is the caller's
+                line.send(Kind.PONG)
         elif kind == Kind.WAIT and len(body) == 32 and line.fresh:
             self._wait(line, body)
         elif kind == Kind.CALL and len(body) == 64 and line.fresh:

@@ -17,7 +17,7 @@ class Code(IntEnum):
     TIMEOUT = 3  # neighbours were silent for the federation's timeout
     BUDGET = 4
     MISBEHAVIOUR = 5  # a member signed two different messages for one round, or different members heard different sums
-    DAMAGED = 6  # journal, ledger or memory: restore it
+    DAMAGED = 6  # journal, ledger, memory, or the key and claims of a private sum: restore it
     SYSTEM = 7  # a full disk, no permission, a port in use
 
 

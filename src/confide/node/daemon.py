@@ -27,6 +27,7 @@ from confide.network.identity import Identity
 from confide.network.peer import Link, Server
 from confide.node.agreement import Papers
 from confide.node.caps import promise
+from confide.node.certificates import check_dates
 from confide.node.codes import Code, Untrusted, code_of
 from confide.node.courier import Courier
 from confide.node.evidence import Evidence
@@ -297,7 +298,9 @@ class Daemon:
         s = self.status
         s.round, s.spent_epsilon, s.consensus_distance = self.member.t, spent, self.member.distance
         s.left_epsilon, s.spent_few, s.journal_bytes = self.member.left, self.member.few, self._journal.size
-        s.neighbours = {name: seen(link, name in self.server.finished) for name, link in self.links.items()}
+        s.neighbours = {
+            name: seen(link, name in self.server.finished, s.neighbours.get(name)) for name, link in self.links.items()
+        }
         s.refused, s.relay = self.server.refused, self.server.relay
         s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()
         s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]
@@ -310,12 +313,14 @@ class Daemon:
 def run(home: Path, source: Path, data: Path | None, *, population: str | None = None, ledger: Path | None = None,
         listen: str | None = None, proxy: str | None = None, allow_unproven: bool = False, spare: int | None = None,
         agree: bool = False, show: Callable[[Status], None] = lambda status: None,
+        hold: Callable[[Federation], None] = lambda federation: None,
         passphrase: Passphrase = ask) -> Status:  # fmt: skip
     """Be the member whose identity is in `home` in the federation at `source`, until it ends.
 
     `listen` is where to, if not at the address on the card: behind a router, or on all interfaces. `proxy` is instead
     of the environment's, "none" for none. `spare` attempts are held in the ledger for rounds that a crash makes draw
-    twice. `agree` signs the federation, if it is not signed.
+    twice. `agree` signs the federation, if it is not signed. `hold` is told what the node holds to: the file, and each
+    amendment that comes into force.
     """
     with heeding(end, signal.SIGTERM):  # Ctrl-C ends whatever it interrupts
         founding = load_runnable(source)
@@ -323,6 +328,7 @@ def run(home: Path, source: Path, data: Path | None, *, population: str | None =
         papers, keys = Papers.of(home, founding), Keys(home, passphrase)
         while True:  # as often as an amendment comes into force
             federation, identity = papers.current, keys.of(papers.current, source)
+            hold(federation)
             status = _run(home, source, data, federation, identity, papers, keys, population, ledger, listen, proxy,
                           allow_unproven, spare, agree, show)  # fmt: skip
             if status.state != AMENDED:
@@ -334,7 +340,7 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
          allow_unproven: bool, spare: int | None, agree: bool, show: Callable[[Status], None]) -> Status:  # fmt: skip
     """Until the end, or until another amendment is in force."""
     name = identity.card.name
-    soon = [card.check_valid() for card in (identity.card, *federation.neighbours(name).values())]
+    dates = check_dates(federation, identity.card)
     hub = name == federation.hub
     if hub == (data is not None):
         raise ConfideError(f"{name} is the hub: it takes no data" if hub else f"{name} is a party: give its data")
@@ -374,7 +380,7 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
             if journal.outdated:
                 raise ConfideError(f"{folder}: begun by an older version, whose messages no neighbour takes any more: "
                                    "begin another run; `confide account --end` gives back what it holds")  # fmt: skip
-            for words in filter(None, soon):
+            for words in dates:
                 LOG.warning("%s", words)
 
             async def main() -> Status:

@@ -23,13 +23,18 @@ ENDED = ("finished", "stopped", "failed")
 
 
 class Outlook:
-    """Of the member `name`."""
+    """Of the member `name` of a federation, as amended."""
 
     def __init__(self, federation: Federation, name: str) -> None:
+        self.name = name
         self._latest: dict[str, Any] = {}
         self._passed: deque[tuple[float, int]] = deque()  # (when, round)
         self._at = 0.0
-        mine = {name: federation.cards[name], **federation.neighbours(name)}
+        self.hold(federation)
+
+    def hold(self, federation: Federation) -> None:
+        """An amendment is in force: members, links, certificates and the cap are those that it leaves."""
+        mine = {self.name: federation.cards[self.name], **federation.neighbours(self.name)}
         self._until = {who: card.valid_until for who, card in mine.items()}
         links = federation.edges or [(federation.hub, one) for one in federation.parties]
         self._map = {"members": list(federation.cards), "links": [list(pair) for pair in links], "hub": federation.hub}
@@ -51,6 +56,7 @@ class Outlook:
         neighbours = {
             who: {**one, "standing": standing(one), "shown": standing_and_way(one)}
             for who, one in self._latest["neighbours"].items()
+            if who in self._until  # the last status may be of before an amendment
         }
         return {**self._latest, **self._budget, "neighbours": neighbours, "seconds_per_round": self._pace(),
                 "certificate_days": days, "map": self._map, "age": time.monotonic() - self._at}  # fmt: skip

@@ -6,6 +6,7 @@ import fcntl
 import json
 import logging
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -52,10 +53,14 @@ class Status:
     updated: float = 0.0
 
 
-def seen(link: Link, finished: bool) -> dict[str, Any]:
-    """What a status says of a neighbour. Who has `finished` has said so: it may leave, and is not missed."""
-    return {"up": link.up, "finished": finished, "trouble": link.trouble, "misbehaved": link.misbehaved,
-            "way": link.way}  # fmt: skip
+def seen(link: Link, finished: bool, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What a status says of a neighbour. Who has `finished` has said so: it may leave, and is not missed.
+
+    `since` is when it came or went, or when this node began to look; `before` is what was said of it last.
+    """
+    since = before["since"] if before is not None and before["up"] == link.up else time.time()
+    return {"up": link.up, "since": since, "finished": finished, "trouble": link.trouble,
+            "misbehaved": link.misbehaved, "way": link.way}  # fmt: skip
 
 
 def standing(one: Mapping[str, Any]) -> str:

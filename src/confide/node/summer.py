@@ -273,7 +273,8 @@ class Summer:
             if self.purse is not None:
                 said = self.purse.note_rows(bytes_of(self._block))
                 self.notice = "; ".join(filter(None, (self.notice, said)))
-        self._commit(self.sum.replay([frame for _, _, frame in self.journal.frames()]))
+        later = [one for one in self.journal.numbers() if not 0 < wire.round_in(one[1]) < self.t]
+        self._commit(self.sum.replay((self.journal.frame(*one) for one in later), self.t))
         self._speak()
 
     def _read(self, data: Path) -> Block:
@@ -338,6 +339,7 @@ class Summer:
         while (total := self.sum.totals.get(self.t + 1)) is not None:
             joined = self.sum.joined
             self._learn(total, joined.stage if self.t + 1 == joined.round else self.stage)
+        self.sum.forget(self.t)
 
     @property
     def _noise(self) -> MaskedNoise | SeededMaskedNoise:
