@@ -1,4 +1,4 @@
-"""A federation of one round that measures a public model on held-out rows: cells, noise, cost, and what is said of it."""
+"""A federation of one round that measures a public model on held-out rows: cells, noise, cost, what is said of it."""
 
 import csv
 import json
@@ -15,6 +15,8 @@ from village import FEATURES, NAMES
 
 import confide
 from confide.cli import app
+from confide.cli.node_view import lines, with_evaluation
+from confide.errors import MissingExtra
 from confide.estimators import evaluating
 from confide.files.toml import dumps
 from confide.network.identity import Identity
@@ -23,6 +25,7 @@ from confide.node.amendment import refusal
 from confide.node.evaluated import Evaluated
 from confide.node.founding import new_evaluation, new_federation
 from confide.node.rows import read_block
+from confide.node.status import Status
 from confide.privacy import Label
 from confide.problem.losses import Logistic, Multinomial, Quantile, Squared
 from confide.problem.problem import row_scale
@@ -161,7 +164,7 @@ def test_a_lost_member_is_left_out_and_the_rows_of_the_others_are_counted(tmp_pa
     federation, found = result(made.folder / "ash", made.run_folder("ash"))
     assert found.rows == sum(HELD[:4]) and federation.parties == NAMES[:4]
     first = slice(0, sum(HELD[:4]))
-    value, low, high = found["accuracy"]
+    _, low, high = found["accuracy"]
     assert low < accuracy_score(y[first], np.where(X[first] @ BETA > 0, 1.0, -1.0)) < high
 
 
@@ -234,10 +237,6 @@ def test_where_nobody_was_trusted_nobody_is(members):
 
 
 # --- cells ------------------------------------------------------------------------------------------------------------
-
-
-def document_of(learned, model, text):
-    return federations.from_document(tomllib.loads(text))
 
 
 def shards_of(X, y):
@@ -376,7 +375,7 @@ ROWS = dict(zip(NAMES, HELD, strict=True))
     (model_of(BETA, np.inf, ("-1", "1")), ROWS, CAP, "evaluation.intercept: must be finite"),
     (model_of([0.4, 0.2, 0.1], 0.0, None, Squared(), SCHEMA), ROWS, CAP, "a schema, the federation none"),
     (model_of(BETA, 0.0, ("-1", "1"), norm=2.0), ROWS, CAP, "clips rows to norm 2.0: must be 1.0"),
-    (GOOD, {name: 10 for name in NAMES[1:]}, CAP, "no rows of ash: every party must say"),
+    (GOOD, dict.fromkeys(NAMES[1:], 10), CAP, "no rows of ash: every party must say"),
     (GOOD, ROWS | {"oak": 10}, CAP, "rows of 'oak': must be one of the parties"),
     (GOOD, ROWS | {"ash": 0}, CAP, "rows=0: must be a whole number from 1"),
     (GOOD, ROWS, CAP | {"epsilon": 0.0}, "budget.epsilon=0.0: must be above 0"),
@@ -391,7 +390,8 @@ def test_what_does_not_fit_is_one_line(learned, model, rows, budget, said):
 def test_a_model_of_another_schema_is_refused(members):
     other = Schema((Column("age", "numeric", 0, 90), *SCHEMA.columns[1:]), SCHEMA.label)
     learned = with_schema(members, SCHEMA, {"name": "Squared"})
-    for model in (model_of([0.4, 0.2, 0.1], 0.0, None, Squared(), other), model_of([0.4, 0.2, 0.1], 0.0, None, Squared())):
+    for schema in (other, None):
+        model = model_of([0.4, 0.2, 0.1], 0.0, None, Squared(), schema)
         with pytest.raises(ValueError, match="another schema, or none: must be the federation's"):
             evaluated(learned, model)
 
@@ -480,8 +480,8 @@ def test_from_a_model_to_the_page_that_one_signs(place):
     assert "cost ε=1." in words
     again = run("federation", "evaluate", "federation.toml", "--model", "model.json", *place, "--epsilon", "1")
     assert again.exit_code == 2 and "evaluation.toml" in again.stderr and again.stderr.count("\n") == 1
-    said = json.loads(run("federation", "evaluate", "federation.toml", "--model", "model.json", *place, "--epsilon", "2",
-                          "--output", "second.toml", "--json").stdout)  # fmt: skip
+    other = ("--epsilon", "2", "--output", "second.toml", "--json")
+    said = json.loads(run("federation", "evaluate", "federation.toml", "--model", "model.json", *place, *other).stdout)
     assert said["rows"] == 1000 and said["guarantee"].startswith("proven") and "of 5 collude" in said["promise"]
 
 
@@ -500,12 +500,24 @@ def test_a_wrong_option_is_one_line(place, change, said):
     assert done.exit_code == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_a_node_that_cannot_read_the_result_says_so_and_has_finished(monkeypatch, tmp_path):
+    def missing(*_):
+        raise MissingExtra("estimators need scikit-learn: pip install 'confide[sklearn]'")
+
+    monkeypatch.setattr("confide.report.evaluation.result", missing)
+    status = vars(Status("ash", "village", "0" * 16, "JointTally", "proven", 1, "finished", 1))
+    said = with_evaluation(status, tmp_path)
+    assert said["notice"].endswith("not read: estimators need scikit-learn: pip install 'confide[sklearn]'")
+    assert "evaluation" not in said and max(map(len, lines(said))) <= 80
+    assert with_evaluation({**status, "round": 0}, tmp_path)["notice"] == ""  # nothing is there yet
+
+
 def test_status_model_and_report_of_a_home_with_both(tmp_path):
     """The status tells what was found, `node model` still exports the model, and its report shows it as paid for."""
     X, rng = held_out()
     made = Circle(tmp_path, {**DESCENT, "rounds": 3}, budget=(10.0, 1e-5)).begin()
     assert made.carry()
-    learned, model, folder = made.federation, made.model("ash"), made.run_folder("ash")
+    learned, model = made.federation, made.model("ash")
     made.close()
     y = np.where(X @ BETA + rng.logistic(size=len(X)) > 0, 1.0, -1.0)
     cap = {"epsilon": 5.0, "delta": 1e-5}
@@ -524,6 +536,12 @@ def test_status_model_and_report_of_a_home_with_both(tmp_path):
     after = json.loads(run("report", tmp_path / "ash", "--output", page, "--json").stdout)
     _, found = result(tmp_path / "ash", made.run_folder("ash"))
     assert after["run"] == before["run"] and after["paid_scores"] == {k: [*v] for k, v in found.found.items()}
+    told = with_evaluation(vars(Status("ash", "", made.federation.digest.hex()[:16], "JointTally", "", 1, "", 1)),
+                           tmp_path / "ash")  # fmt: skip
+    words = "\n".join(lines(told))
+    assert "evaluated on 1,000 held-out rows, ε=5 at δ=1e-05 for each of them" in words and "true -1, answered" in words
+    assert f"accuracy {found['accuracy'].value:.4g} (" in words and told["evaluation"]["classes"] == ["-1", "1"]
+    assert json.loads(json.dumps(told["evaluation"]))["confusion"] == found.confusion.tolist()
     shown = page.read_text()
-    assert "How good it is, paid for" in shown and "1,000 held-out rows of all parties, by the parties&#x27; word" in shown
-    assert folder != made.run_folder("ash")
+    assert "How good it is, paid for" in shown
+    assert "1,000 held-out rows of all parties, by the parties&#x27; word" in shown

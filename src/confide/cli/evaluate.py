@@ -18,9 +18,7 @@ def evaluate(
     model: Annotated[Path, typer.Option(metavar="FILE", help="The model, as `confide node model` writes it.")],
     rows: Annotated[list[str], typer.Option(metavar="NAME=N", help="A party's number of held-out rows; repeat.")],
     epsilon: Annotated[float, typer.Option(min=0.0, help="What each held-out row pays at most.")],
-    delta: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="δ of that.", show_default="as in FILE")
-    ] = None,
+    delta: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="δ of that.", show_default="as in FILE")] = None,
     collusion: Annotated[
         int | None, typer.Option(min=1, help="How many may pool what they know.", show_default="as in FILE")
     ] = None,
@@ -72,7 +70,8 @@ def evaluate(
         return
     cap = f"at most ε={found.epsilon:g} at δ={found.delta:g} each"
     typer.echo(folded(f"{output}: {len(found.parties)} parties, {n:,} held-out rows, 1 round of {method.name}, {cap}"))
-    for line in filter(None, (loudness(found), said["promise"], f"guarantee {found.guarantee}", f"hash {said['hash']}")):
+    told = (loudness(found), said["promise"], f"guarantee {found.guarantee}", f"hash {said['hash']}")
+    for line in filter(None, told):
         typer.echo(folded(line))
 
 

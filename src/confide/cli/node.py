@@ -234,7 +234,7 @@ def model(
 
     folders = learning(home)
     if not folders:
-        raise ConfideError(f"{home}: no run yet, so there is no model")
+        raise ConfideError(f"{home}: no run yet that learns, so there is no model")
     found = export(home, folders[0])
     if output is None:
         typer.echo(found.to_json())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from confide.cli.lines import folded
+from confide.errors import ConfideError
 
 if TYPE_CHECKING:
     from confide.node.status import Status
@@ -70,16 +71,16 @@ def evaluation_lines(found: dict[str, Any]) -> list[str]:
     """What a run found that evaluated a model."""
     cost = "no ε" if found["epsilon"] is None else f"ε={found['epsilon']:.4g} at δ={found['delta']:g} for each of them"
     out = [f"  evaluated on {found['rows']:,} held-out rows, {cost}; 95 % intervals with the noise"]
-    out += [f"  {name} {one['value']:.4g} ({one['low']:.4g} to {one['high']:.4g})" for name, one in found["scores"].items()]
+    for name, one in found["scores"].items():
+        out.append(f"  {name} {one['value']:.4g} ({one['low']:.4g} to {one['high']:.4g})")
     for name, counts in zip(found["classes"] or (), found["confusion"] or (), strict=True):
-        answers = ", ".join(f"{count:.1f} {answer}" for count, answer in zip(counts, found["classes"], strict=True))
-        out.append(f"  of {name}, answers with noise: {answers}")
+        answers = ", ".join(f"{answer} {count:.1f}×" for count, answer in zip(counts, found["classes"], strict=True))
+        out.append(f"  true {name}, answered: {answers}")
     return out
 
 
 def with_evaluation(status: dict[str, Any], home: Path) -> dict[str, Any]:
     """The status with what an evaluation found, once it is there."""
-    from confide.errors import MissingExtra
     from confide.files.plain import without_infinity
 
     if status["method"] != "JointTally" or status["round"] < status["rounds"]:
@@ -88,8 +89,8 @@ def with_evaluation(status: dict[str, Any], home: Path) -> dict[str, Any]:
 
     try:
         found = result(home, home / "runs" / status["run"])
-    except MissingExtra as error:
-        words = (status["notice"], f"what was found is in the journal; to read it, {error}")
+    except ConfideError as error:  # scikit-learn is not here: the run is over all the same, and well
+        words = (status["notice"], f"what was found is in the journal, and not read: {error}")
         return {**status, "notice": "; ".join(filter(None, words))}
     return status if found is None else {**status, "evaluation": without_infinity(to_json(*found))}
 

@@ -105,22 +105,10 @@ class Evaluated:
         """Of what rows become: residuals lie within 2, cells have no features."""
         return 2.0 if self.classes is None else 1.0
 
-    def check(self, method: Algorithm, weighting: str) -> None:
-        """One line unless this method asks for what the model's answers become."""
-        wanted = {"edges": [], **self.parameters}
-        given = {name: getattr(method, name, None) for name in wanted}
-        edges = given["edges"]
-        given["edges"] = list(edges) if isinstance(edges, list | tuple) else edges
-        if not isinstance(method, JointTally) or given != wanted:
-            said = f"edges 0.5, 1.5, … of {self.count} cells" if self.classes else f"clip={wanted['clip']:g}"
-            raise ConfideError(f"algorithm: with [evaluation] it must be JointTally with {said}")
-        if weighting != "rows":
-            raise ConfideError(f"model.weighting={weighting!r}: must be 'rows' in an evaluation, where rows count alike")
-
     # --- what rows become -------------------------------------------------------------------------------------------
 
     def cells(self, rows: Shards) -> Shards:
-        """Encoded and clipped rows as JointTally reads them: targets are numbers of cells, or one feature a residual."""
+        """Encoded and clipped rows as JointTally reads them: targets are cells, or the one feature is a residual."""
         z = self.margins(rows.X)
         nothing = np.zeros(len(rows))
         if self.classes is None:
@@ -144,6 +132,23 @@ class Evaluated:
         with np.errstate(over="ignore"):
             score = z[:, 0] if z.shape[1] == 1 else z[:, 1] - z[:, 0]
         return np.searchsorted(self.scores, score, side="left") + (len(self.scores) + 1.0) * (y > 0)
+
+
+def check_tally(measured: Evaluated | None, method: Algorithm, weighting: str) -> None:
+    """One line unless the method counts what the model's answers become; without a model it must be another."""
+    if measured is None:
+        if isinstance(method, JointTally):
+            raise ConfideError("algorithm JointTally: measures a model, which [evaluation] must hold")
+        return
+    wanted = {"edges": [], **measured.parameters}
+    given = {name: getattr(method, name, None) for name in wanted}
+    if isinstance(given["edges"], tuple):
+        given["edges"] = [*given["edges"]]
+    if not isinstance(method, JointTally) or given != wanted:
+        said = f"edges 0.5, 1.5, … of {measured.count} cells" if measured.classes else f"clip={wanted['clip']:g}"
+        raise ConfideError(f"algorithm: with [evaluation] it must be JointTally with {said}")
+    if weighting != "rows":
+        raise ConfideError(f"model.weighting={weighting!r}: must be 'rows' in an evaluation: they count alike")
 
 
 def label_values(schema: Schema | None, loss: Loss) -> tuple[str, ...] | None:

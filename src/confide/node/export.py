@@ -27,7 +27,6 @@ from confide.privacy.budget import of_agent
 from confide.runs.model import NOT_COVERED, Model, Spent
 from confide.runs.trust import Trust
 
-
 Array = NDArray[np.float64]
 
 

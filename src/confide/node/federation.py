@@ -43,7 +43,7 @@ from confide.files.keys import strict
 from confide.files.parts import from_table
 from confide.network.graph import Graph
 from confide.network.identity import BY_RELAY, FIELDS, Card
-from confide.node.evaluated import Evaluated, label_values
+from confide.node.evaluated import Evaluated, check_tally, label_values
 from confide.node.outside import Package, kind_of
 from confide.privacy import Event, Gaussian, Guarantee, Label
 from confide.privacy.budget import of_agent
@@ -55,12 +55,13 @@ from confide.problem.penalties import Penalty
 from confide.problem.problem import Public
 from confide.schema.schema import Schema
 
-OURS: dict[str, type[Algorithm]] = {**REGISTRY, "JointDescent": JointDescent, "JointTally": JointTally}  # without a package
+OURS: dict[str, type[Algorithm]] = {**REGISTRY, "JointDescent": JointDescent, "JointTally": JointTally}  # no package
 FORMAT = 2  # in 1, `noise` was not the standard deviation on the answer
 FORMATS = (1, FORMAT)
 OUTDATED = "made by confide 0.1.0, whose noise meant something else"
 SEEDED = "test noise: its seed is public, it protects nobody"
 TOP = ("format", "name", "run", "timeout", "model", "algorithm", "graph", "members")
+OPTIONAL = ("budget", "schema", "test_noise_seed", "patience", "relay", "package", "evaluation")
 MODEL = ("loss", "penalty", "weighting")
 ROWS = ("features", "row_norm", "intercept")  # a schema says these
 MEMBER = FIELDS
@@ -249,7 +250,7 @@ def load_runnable(path: str | Path) -> Federation:
 
 def from_document(document: Mapping[str, Any]) -> Federation:
     """The federation that a parsed file describes."""
-    top = strict(document, "", TOP, ("budget", "schema", "test_noise_seed", "patience", "relay", "package", "evaluation"))
+    top = strict(document, "", TOP, OPTIONAL)
     if not (whole(top["format"]) and top["format"] in FORMATS):
         raise ConfideError(f"format {top['format']!r}: this program reads formats {' and '.join(map(str, FORMATS))}")
     for field in ("name", "run"):
@@ -281,7 +282,8 @@ def from_document(document: Mapping[str, Any]) -> Federation:
         measured = Evaluated.from_document(top["evaluation"], loss, features, label_values(schema, loss))
     out = Federation(
         top["name"], hashed, cards, sizes, edges, hub, _algorithm(top["algorithm"], package), loss,
-        from_table(model["penalty"], "model.penalty", penalties.ALL), features, schema.row_norm if schema else model.get("row_norm"),
+        from_table(model["penalty"], "model.penalty", penalties.ALL), features,
+        schema.row_norm if schema else model.get("row_norm"),
         schema.intercept if schema else model.get("intercept", False), model["weighting"], budget.get("epsilon"),
         budget.get("delta"), float(top["timeout"]), seed, schema, top["format"], restarts, float(patience), document,
         hashed, None, package, _relay(top, cards), measured,
@@ -389,10 +391,7 @@ def _check(federation: Federation) -> None:
         raise ConfideError(f"model.intercept={f.intercept!r}: must be true or false")
     if f.weighting not in ("parties", "rows"):
         raise ConfideError(f"model.weighting={f.weighting!r}: must be 'parties' or 'rows'")
-    if f.evaluation is not None:
-        f.evaluation.check(f.algorithm, f.weighting)
-    elif isinstance(f.algorithm, JointTally):
-        raise ConfideError("algorithm JointTally: measures a model, which [evaluation] must hold")
+    check_tally(f.evaluation, f.algorithm, f.weighting)
     f.algorithm.check(f.public)
     f.algorithm.events(f.public)  # a parameter for too few agents shows here
     if f.epsilon is None and f.guarantee.label != Label.NONE:

@@ -31,8 +31,8 @@ NOT_PROTECTED = (
 
 HELD_OUT = (
     "How good a model is, on rows set aside before training: give your node rows that the model was not learned from, "
-    "nor chosen by. No software can check that: it is each party's word, and the scores are worth no more than it. What "
-    "these rows pay adds up with all else that was released of the same people."
+    "nor chosen by. No software can check that: it is each party's word, and the scores are worth no more than it. "
+    "What these rows pay adds up with all else that was released of the same people."
 )
 
 

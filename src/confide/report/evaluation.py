@@ -1,6 +1,6 @@
 """What a node's runs found that evaluated a model, read from their journals: released sums, which were paid for.
 
-How a sum becomes accuracy, AUC or a loss with its interval is the estimators' (`estimators.evaluating`); no row is read.
+How a sum becomes accuracy, AUC or a loss with an interval is the estimators' (`estimators.evaluating`). No row is read.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def latest(home: Path) -> Path:
     """The folder of the latest run of the node in `home` that learns."""
     folders = exports.learning(home)
     if not folders:
-        raise ConfideError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
+        raise ConfideError(f"{home}: no run of a node that learns in there yet; a run's own file is given by its name")
     return folders[0]
 
 
