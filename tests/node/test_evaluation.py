@@ -21,7 +21,7 @@ from confide.estimators import evaluating
 from confide.files.toml import dumps
 from confide.network.identity import Identity
 from confide.node import federation as federations
-from confide.node.amendment import refusal
+from confide.node.amendment import Amendment, refusal
 from confide.node.evaluated import Evaluated
 from confide.node.founding import new_evaluation, new_federation
 from confide.node.rows import read_block
@@ -498,6 +498,31 @@ def test_a_wrong_option_is_one_line(place, change, said):
     words = ["federation", "evaluate", "federation.toml", "--model", "model.json", "--epsilon", "1"]
     done = run(*words, *change(place))
     assert done.exit_code == 2 and said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_who_left_while_it_was_learned_does_not_evaluate(tmp_path):
+    """A node's folder knows the amendments."""
+    made = Circle(tmp_path, DESCENT, budget=(60.0, 1e-5), restarts=2)
+    made.sign(Amendment(made.federation.digest, made.federation.head, 1, ("elm",)), NAMES[:4])
+    GOOD.save(tmp_path / "model.json")
+    rows = [part for name in NAMES[:4] for part in ("--rows", f"{name}=50")]
+    words = (
+        "federation",
+        "evaluate",
+        made.file,
+        "--model",
+        tmp_path / "model.json",
+        *rows,
+        "--epsilon",
+        "1",
+        "--output",
+    )
+    assert "no rows of elm" in run(*words, tmp_path / "first.toml", "--home", tmp_path / "nobody").stderr
+    done = run(*words, tmp_path / "second.toml", "--home", tmp_path / "ash")
+    assert done.exit_code == 0, done.output
+    found = federations.load(tmp_path / "second.toml")
+    assert found.parties == NAMES[:4] and found.algorithm.colluders(found.public) == 2
+    made.close()
 
 
 def test_a_node_that_cannot_read_the_result_says_so_and_has_finished(monkeypatch, tmp_path):
