@@ -51,7 +51,7 @@ def test_its_picture_is_what_its_script_draws():
 
 @pytest.mark.slow
 def test_three_hospitals_learn_by_its_commands(tmp_path, monkeypatch):
-    """Every command, three nodes at once: one model, and both budgets were paid into."""
+    """Every command, three nodes at once: one model, both budgets were paid into, and its evaluation is true."""
     monkeypatch.chdir(tmp_path)
     text = re.sub(r"\\\n\s*", "", PAGE.read_text())  # commands over several lines
     exec(compile(re.search(r"```python\n(import numpy.*?)```", text, re.S).group(1), str(PAGE), "exec"), {})
@@ -59,8 +59,10 @@ def test_three_hospitals_learn_by_its_commands(tmp_path, monkeypatch):
     for k, port in enumerate(free_ports(3), start=1):
         commands = [c.replace(f"127.0.0.1:700{k}", f"127.0.0.1:{port}") for c in commands]
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CONFIDE_THREADS": "1"}
-    last = max(k for k, c in enumerate(commands) if "node run" in c)
-    script = "\n".join(["set -e", *commands[: last + 1], "wait", *commands[last + 1 :]])
+    nodes = [k for k, c in enumerate(commands) if c.endswith("&")]
+    for k in reversed([k for k in nodes if k + 1 not in nodes]):  # the last of each three
+        commands.insert(k + 1, "wait")
+    script = "\n".join(["set -e", *commands])
     script += "\nfor n in north south; do confide node model --home $n --output $n.json; done"
     done = subprocess.run(["bash", "-c", script], capture_output=True, encoding="utf-8", env=here, timeout=900)
     assert done.returncode == 0, done.stderr
@@ -74,3 +76,14 @@ def test_three_hospitals_learn_by_its_commands(tmp_path, monkeypatch):
             right.append(np.mean(np.sign(rows["X"] @ np.ravel(learned[0])) == rows["y"]))
     assert np.mean(right) > 0.85
     assert not list(tmp_path.glob("*/runs/*/run-key"))
+    found = [json.loads(path.read_text()) for path in tmp_path.glob("*/runs/*/evaluation.json")]
+    assert len(found) == 3 and found[0] == found[1] == found[2] and found[0]["rows"] == 1500
+    held = [np.load(f"{name}-held-out.npz") for name in ("mercy", "north", "south")]
+    model = json.loads(Path("model.json").read_text())
+    z = [rows["X"] / np.maximum(np.linalg.norm(rows["X"], axis=1), 1)[:, None] @ np.ravel(model["coefficients"])
+         + model["intercept"][0] for rows in held]  # fmt: skip
+    exact = np.mean([np.sign(margin) == rows["y"] for margin, rows in zip(z, held, strict=True)])
+    told = found[0]["scores"]["accuracy"]
+    assert told["low"] < exact < told["high"] and told["high"] - told["low"] < 0.15
+    assert done.stdout.count("evaluated on 1,500 held-out rows, ε=1 at δ=1e-05 for each of them") == 4  # and the status
+    assert "How good it is, paid for" in Path("report.html").read_text()

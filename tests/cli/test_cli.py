@@ -23,7 +23,7 @@ from confide.errors import ConfideError, Diverged, MissingExtra, WrongType, desc
 
 COMMANDS = ("demo", "fit", "predict", "plan", "algorithms", "audit", "account", "randomize", "relay", "report",
             "reproduce", "sweep", "bench", "compile")  # fmt: skip
-GROUPS = {"schema": ("suggest", "merge", "check"), "federation": ("new", "review", "sign", "amend"),
+GROUPS = {"schema": ("suggest", "merge", "check"), "federation": ("new", "evaluate", "review", "sign", "amend"),
           "node": ("init", "rekey", "ingest", "run", "status", "model", "compare")}  # fmt: skip
 EVERY = [*COMMANDS, *(f"{group} {name}" for group, names in GROUPS.items() for name in names)]
 PROGRAM = [sys.executable, "-c", "from confide.cli import main; main()"]

@@ -50,7 +50,7 @@ def new(here: Path, output: Path) -> tuple[object, ...]:
 
 def test_help_of_all_commands() -> None:
     found = modules("--help")
-    assert found == {f"confide.cli.{name}" for name in (*COMMANDS, "lines", "node_options", "node_view")}
+    assert found == {f"confide.cli.{name}" for name in (*COMMANDS, "evaluate", "lines", "node_options", "node_view")}
 
 
 @pytest.mark.parametrize("words, files", [("account --help", {"account", "lines"}), ("--version", set()),

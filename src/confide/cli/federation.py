@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.evaluate import evaluate
 from confide.cli.lines import folded
 from confide.cli.node_options import HERE, Home, Json, needed
 from confide.errors import ConfideError
@@ -144,6 +145,8 @@ Consent = Annotated[
     str | None, typer.Option(metavar="NAME", help="Let a method of another package meet your rows, by its name.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+federation.command()(evaluate)
 
 
 @federation.command()

@@ -12,7 +12,7 @@ import typer
 from confide.cli.federation import Consent, consent_to_run
 from confide.cli.lines import folded
 from confide.cli.node_options import HERE, Home, Json, needed
-from confide.cli.node_view import heard, lines, view
+from confide.cli.node_view import heard, lines, view, with_evaluation
 from confide.errors import ConfideError
 from confide.files.plain import without_infinity
 
@@ -192,7 +192,10 @@ def run(
             fail(describe(error), code_of(error))
     if status.code == 130:
         raise typer.Exit(130)
-    said = vars(status)
+    said = with_evaluation(vars(status), home)
+    if "evaluation" in said:
+        written = jsonlib.dumps(said["evaluation"], ensure_ascii=False, indent=2)
+        daemon.replace_file(home / "runs" / status.run / "evaluation.json", f"{written}\n")
     typer.echo(jsonlib.dumps(without_infinity(said), ensure_ascii=False, indent=2) if json else "\n".join(lines(said)))
     raise typer.Exit(status.code)
 
@@ -206,7 +209,8 @@ def status(home: Home = HERE, json: Json = False) -> None:
     needed()
     from confide.node.status import read_status, running, runs
 
-    latest = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
+    there = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
+    latest = [with_evaluation(one, home) for one in there]
     if json:
         typer.echo(jsonlib.dumps(without_infinity({"runs": latest}), ensure_ascii=False, indent=2))
     else:
@@ -219,19 +223,18 @@ def model(
     home: Home = HERE,
     json: Json = False,
 ) -> None:
-    """Export the model of the latest run, also while it trains.
+    """Export the model of the latest run that learns, also while it trains.
 
     It is computed from the messages in the journal alone, so that it costs nothing beyond them.
 
     Example: confide node model --home mercy --output model.json
     """
     needed()
-    from confide.node.export import export
-    from confide.node.status import runs
+    from confide.node.export import export, learning
 
-    folders = runs(home)
+    folders = learning(home)
     if not folders:
-        raise ConfideError(f"{home}: no run yet, so there is no model")
+        raise ConfideError(f"{home}: no run yet that learns, so there is no model")
     found = export(home, folders[0])
     if output is None:
         typer.echo(found.to_json())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from confide.cli.lines import folded
+from confide.errors import ConfideError
 
 if TYPE_CHECKING:
     from confide.node.status import Status
@@ -46,6 +48,8 @@ def lines(status: dict[str, Any]) -> list[str]:
         few = status.get("spent_few")
         first = "" if few is None else f"ε={few:.4g}, against all others together "
         out.append(f"  spent {first}ε={status['spent_epsilon']:.4g}")
+    if found := status.get("evaluation"):
+        out += evaluation_lines(found)
     if status["consensus_distance"] is not None:
         out.append(f"  distance to the neighbours {status['consensus_distance']:.2g} of the message's length")
     if status.get("unsigned"):
@@ -71,6 +75,34 @@ def since(one: dict[str, Any]) -> str:
     if standing(one) != "down" or not one.get("since"):
         return ""
     return f" since {datetime.fromtimestamp(one['since']):%Y-%m-%d %H:%M:%S}"
+
+
+def evaluation_lines(found: dict[str, Any]) -> list[str]:
+    """What a run found that evaluated a model."""
+    cost = "no ε" if found["epsilon"] is None else f"ε={found['epsilon']:.4g} at δ={found['delta']:g} for each of them"
+    out = [f"  evaluated on {found['rows']:,} held-out rows, {cost}; 95 % intervals with the noise"]
+    for name, one in found["scores"].items():
+        out.append(f"  {name} {one['value']:.4g} ({one['low']:.4g} to {one['high']:.4g})")
+    for name, counts in zip(found["classes"] or (), found["confusion"] or (), strict=True):
+        answers = ", ".join(f"{answer} {count:.1f}×" for count, answer in zip(counts, found["classes"], strict=True))
+        out.append(f"  true {name}, answered: {answers}")
+    return out
+
+
+def with_evaluation(status: dict[str, Any], home: Path) -> dict[str, Any]:
+    """The status with what an evaluation found, once it is there."""
+    from confide.files.plain import without_infinity
+
+    if status["method"] != "JointTally" or status["round"] < status["rounds"]:
+        return status
+    from confide.report.evaluation import result, to_json
+
+    try:
+        found = result(home, home / "runs" / status["run"])
+    except ConfideError as error:  # scikit-learn is not here: the run is over all the same, and well
+        words = (status["notice"], f"what was found is in the journal, and not read: {error}")
+        return {**status, "notice": "; ".join(filter(None, words))}
+    return status if found is None else {**status, "evaluation": without_infinity(to_json(*found))}
 
 
 class view:

@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.algorithms import REGISTRY, Algorithm, JointDescent, SummedMethod
+from confide.algorithms import REGISTRY, Algorithm, SummedMethod
 from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
@@ -251,8 +251,7 @@ def _prices(method: Algorithm, public: Public) -> NDArray[np.float64]:
 
 def _parameters(table: Mapping[str, Any], stay: Sequence[int], count: int) -> dict[str, Any]:
     """A method's table with the values per agent of those who stay."""
-    method = JointDescent if table["name"] == JointDescent.__name__ else REGISTRY[table["name"]]
-    per_agent = {one.name for one in fields(method) if one.type == "Parameter"}
+    per_agent = {one.name for one in fields(federations.OURS[table["name"]]) if one.type == "Parameter"}
     out = dict(table)
     for name, value in table.items():
         if name in per_agent and isinstance(value, list) and len(value) == count:

@@ -8,27 +8,45 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide.algorithms import SummedMethod
 from confide.errors import ConfideError
+from confide.files import toml
 from confide.node.agreement import in_force
 from confide.node.contributions import contributions
+from confide.node.evaluated import label_values
 from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.keys import bystander
 from confide.node.member import Trainer
-from confide.node.status import FEDERATION, read_status
+from confide.node.status import FEDERATION, read_status, runs
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, totals
 from confide.privacy.budget import of_agent
 from confide.runs.model import NOT_COVERED, Model, Spent
 from confide.runs.trust import Trust
 
+Array = NDArray[np.float64]
+
+
+def learning(home: Path) -> list[Path]:
+    """Folders of the node's runs that learn a model, the latest first; others evaluate one."""
+    return [folder for folder in runs(home) if not evaluates(folder)]
+
+
+def evaluates(folder: Path) -> bool:
+    """Whether the run in this folder measures a model. Its file may be of a method that is not here any more."""
+    source = folder / FEDERATION
+    return source.exists() and "evaluation" in toml.load(source, "a federation")
+
 
 def export(home: Path, folder: Path) -> Model:
     """What `confide predict` needs, and what the model cost."""
     source = folder / FEDERATION
     federation, identity = bystander(home, in_force(home, source), source)
+    if federation.evaluation is not None:
+        raise ConfideError(f"{federation.name!r} evaluates a model and learns none: see `confide node status`")
     if identity.card.name == federation.hub:
         raise ConfideError(f"{home} is the hub of {federation.name!r}: models are with the parties")
     with Journal(folder, federation.digest, write=False, aliases=federation.aliases) as journal:
@@ -36,13 +54,12 @@ def export(home: Path, folder: Path) -> Model:
         contributed = contributions(federation, journal, member.t, member.made if isinstance(member, Summer) else ())
         terms = member.heads
     status = read_status(folder) or {}
-    estimate = np.array(member.estimate).reshape(federation.loss.outputs, -1)
-    constant = estimate[:, -1] if federation.intercept else np.zeros(len(estimate))
+    coefficients, constant = parts(federation, member.estimate)
     schema = federation.schema
     return Model(
         federation.loss,
         schema.features if schema else tuple(f"x{j + 1}" for j in range(federation.features)),
-        estimate[:, : federation.features], constant, classes(federation), federation.row_norm, schema,
+        coefficients, constant, classes(federation), federation.row_norm, schema,
         spent(federation, identity.card.name, member.attempts, terms),
         {
             "node": identity.card.name, "federation": federation.name, "run": federation.digest.hex(),
@@ -52,16 +69,16 @@ def export(home: Path, folder: Path) -> Model:
     )  # fmt: skip
 
 
+def parts(federation: Federation, estimate: list[float] | None) -> tuple[Array, Array]:
+    """Coefficients (outputs, features) and intercept (outputs,) of what was learned."""
+    every = np.array(estimate).reshape(federation.loss.outputs, -1)
+    constant = every[:, -1] if federation.intercept else np.zeros(len(every))
+    return every[:, : federation.features], constant
+
+
 def classes(federation: Federation) -> tuple[str, ...] | None:
     """The label's values; of plain numbers those that the loss takes."""
-    if federation.schema is not None:
-        return None if federation.schema.label.kind == "real" else federation.schema.label.values
-    match federation.loss.labels:
-        case "sign":
-            return ("-1", "1")
-        case "class":
-            return tuple(str(k) for k in range(federation.loss.outputs))
-    return None
+    return label_values(federation.schema, federation.loss)
 
 
 def spent(federation: Federation, name: str, attempts: Sequence[int], heads: Sequence[bytes]) -> Spent:

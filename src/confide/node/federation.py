@@ -12,6 +12,7 @@
     [package]                        optional: name, version and source of the package whose method it is (`outside`)
     [relay]                          optional: card of a host through which members reach those that take no connections
     [schema]                         optional: columns, ranges, categories and label; then no features and row_norm
+    [evaluation]                     optional: a public model that is measured in one round, not learned (`evaluated`)
 
 Its hash is the run's identity: neighbours compare it before anyone reads a row, and every member signs it
 (`agreement`). Comments, blanks and the order of fields do not matter. Every message carries the *head*, the hash of
@@ -35,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.algorithms import REGISTRY, Algorithm, JointDescent, SummedMethod
+from confide.algorithms import REGISTRY, Algorithm, JointDescent, JointTally, SummedMethod
 from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
@@ -43,6 +44,7 @@ from confide.files.parts import from_table
 from confide.files.values import check_values
 from confide.network.graph import Graph
 from confide.network.identity import BY_RELAY, FIELDS, Card
+from confide.node.evaluated import Evaluated, check_tally, label_values
 from confide.node.outside import Package, kind_of
 from confide.privacy import Event, Gaussian, Guarantee, Label
 from confide.privacy.budget import of_agent
@@ -54,12 +56,13 @@ from confide.problem.penalties import Penalty
 from confide.problem.problem import Public
 from confide.schema.schema import Schema
 
-OURS: dict[str, type[Algorithm]] = {**REGISTRY, JointDescent.__name__: JointDescent}  # what nodes run without a package
+OURS: dict[str, type[Algorithm]] = {**REGISTRY, "JointDescent": JointDescent, "JointTally": JointTally}  # no package
 FORMAT = 2  # in 1, `noise` was not the standard deviation on the answer
 FORMATS = (1, FORMAT)
 OUTDATED = "made by confide 0.1.0, whose noise meant something else"
 SEEDED = "test noise: its seed is public, it protects nobody"
 TOP = ("format", "name", "run", "timeout", "model", "algorithm", "graph", "members")
+OPTIONAL = ("budget", "schema", "test_noise_seed", "patience", "relay", "package", "evaluation")
 MODEL = ("loss", "penalty", "weighting")
 ROWS = ("features", "row_norm", "intercept")  # a schema says these
 MEMBER = FIELDS
@@ -132,6 +135,7 @@ class Federation:
 
     package: Package | None = None  # the code of a method that is not confide's own
     relay: Card | None = None  # joins those that cannot reach each other; no member, and trusted with nothing
+    evaluation: Evaluated | None = None  # what is measured, where nothing is learned
 
     @property
     def summed(self) -> bool:
@@ -152,11 +156,12 @@ class Federation:
 
     @cached_property
     def public(self) -> Public:
-        sizes = np.array(list(self.sizes.values()), np.int64)
-        return Public(
-            self.graph, sizes, self.loss, self.penalty, self.features, self.intercept, self.weighting,
-            self.row_norm, np.arange(len(sizes)),
-        )  # fmt: skip
+        sizes, measured = np.array(list(self.sizes.values()), np.int64), self.evaluation
+        rows = (self.features, self.intercept, self.weighting, self.row_norm)
+        if measured is not None:  # what rows have become then
+            rows = (1, False, "rows", measured.row_norm)
+        loss = self.loss if measured is None else measured.loss
+        return Public(self.graph, sizes, loss, self.penalty, *rows, np.arange(len(sizes)))
 
     @property
     def outdated(self) -> bool:
@@ -247,7 +252,7 @@ def load_runnable(path: str | Path) -> Federation:
 
 def from_document(document: Mapping[str, Any]) -> Federation:
     """The federation that a parsed file describes."""
-    top = strict(document, "", TOP, ("budget", "schema", "test_noise_seed", "patience", "relay", "package"))
+    top = strict(document, "", TOP, OPTIONAL)
     if not (whole(top["format"]) and top["format"] in FORMATS):
         raise ConfideError(f"format {top['format']!r}: this program reads formats {' and '.join(map(str, FORMATS))}")
     for field in ("name", "run"):
@@ -273,14 +278,17 @@ def from_document(document: Mapping[str, Any]) -> Federation:
         raise ConfideError(f"budget.restarts={restarts!r}: must be a whole number from 0 to {MOST_RESTARTS}")
     hashed = digest(document, schema)
     package = Package.from_document(top["package"]) if "package" in top else None
+    loss, features = _loss(model["loss"]), len(schema.features) if schema else model["features"]
+    measured = None
+    if "evaluation" in top:
+        measured = Evaluated.from_document(top["evaluation"], loss, features, label_values(schema, loss))
     out = Federation(
-        top["name"], hashed, cards, sizes, edges, hub, _algorithm(top["algorithm"], package),
-        _loss(model["loss"]),
-        from_table(model["penalty"], "model.penalty", penalties.ALL),
-        len(schema.features) if schema else model["features"], schema.row_norm if schema else model.get("row_norm"),
+        top["name"], hashed, cards, sizes, edges, hub, _algorithm(top["algorithm"], package), loss,
+        from_table(model["penalty"], "model.penalty", penalties.ALL), features,
+        schema.row_norm if schema else model.get("row_norm"),
         schema.intercept if schema else model.get("intercept", False), model["weighting"], budget.get("epsilon"),
         budget.get("delta"), float(top["timeout"]), seed, schema, top["format"], restarts, float(patience), document,
-        hashed, None, package, _relay(top, cards),
+        hashed, None, package, _relay(top, cards), measured,
     )  # fmt: skip
     _check(out)
     return out
@@ -385,6 +393,7 @@ def _check(federation: Federation) -> None:
         raise ConfideError(f"model.intercept={f.intercept!r}: must be true or false")
     if f.weighting not in ("parties", "rows"):
         raise ConfideError(f"model.weighting={f.weighting!r}: must be 'parties' or 'rows'")
+    check_tally(f.evaluation, f.algorithm, f.weighting)
     f.algorithm.check(f.public)
     f.algorithm.events(f.public)  # a parameter for too few agents shows here
     if f.epsilon is None and f.guarantee.label != Label.NONE:

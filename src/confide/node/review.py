@@ -29,6 +29,12 @@ NOT_PROTECTED = (
     "model, though not anyone's privacy."
 )
 
+HELD_OUT = (
+    "How good a model is, on rows set aside before training: give your node rows that the model was not learned from, "
+    "nor chosen by. No software can check that: it is each party's word, and the scores are worth no more than it. "
+    "What these rows pay adds up with all else that was released of the same people."
+)
+
 
 def page(papers: Papers, reader: str | None = None) -> list[str]:
     """The federation as it is now, its signatures, and amendments that wait for some; `reader` is who reads it."""
@@ -49,7 +55,7 @@ def page(papers: Papers, reader: str | None = None) -> list[str]:
 def _sections(papers: Papers, reader: str | None) -> Iterator[tuple[str, list[str]]]:
     f = papers.current
     yield "Who takes part", [*_members(papers)]
-    yield "What is learned, and from which columns", [*_columns(f)]
+    yield f"What is {'learned, and from' if f.evaluation is None else 'measured, and on'} which columns", [*_columns(f)]
     yield "What leaves your house", [*_released(f, reader)]
     if f.package is not None:
         yield "Whose code meets your rows", [*_code(f)]
@@ -77,6 +83,9 @@ def _members(papers: Papers) -> Iterator[str]:
 
 def _columns(f: Federation) -> Iterator[str]:
     model = f"{type(f.loss.base).__name__.lower()} loss, {type(f.penalty).__name__} penalty"
+    if f.evaluation is not None:
+        yield HELD_OUT
+        model = "the model in the file, which is public"
     if f.schema is None:
         yield f"A label from {f.features} plain numbers, by {model}. The file does not say what the numbers are."
         yield f"Rows longer than {f.row_norm:g} are clipped to that." if f.row_norm is not None else ""
@@ -119,8 +128,10 @@ def _released(f: Federation, reader: str | None) -> Iterator[str]:
         if f.guarantee.label != Label.NONE
         else ("computed from your rows, without noise that would protect them")
     )
-    yield f"In each of {f.algorithm.rounds} rounds of {f.algorithm.name} one message of {size}, {noise}, to {to}."
-    yield "No row, no label and no file of yours. The model is computed from messages alone."
+    rounds = "one round" if f.algorithm.rounds == 1 else f"each of {f.algorithm.rounds} rounds"
+    yield f"In {rounds} of {f.algorithm.name} one message of {size}, {noise}, to {to}."
+    what = "model is" if f.evaluation is None else "scores are"
+    yield f"No row, no label and no file of yours. The {what} computed from messages alone."
 
 
 def _code(f: Federation) -> Iterator[str]:

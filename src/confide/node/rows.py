@@ -23,7 +23,8 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
 
     With a schema they are encoded into the folder `work` and stay on disk. Once `training` has begun a row that does
     not fit the schema counts as its fixed public row; before, it is refused by line and column. Of a store of
-    randomised records, which may have grown since, they are the first so many as the federation says.
+    randomised records, which may have grown since, they are the first so many as the federation says. Where a model is
+    evaluated, they are the cells or residuals that its answers fall into.
     """
     name = federation.parties[k]
     if is_store(path):
@@ -46,6 +47,9 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
     except ConfideError:
         raise ConfideError(f"{path}: a label is not one that {type(federation.loss).__name__} takes") from None
     scale = row_scale(federation.public.sizes, federation.weighting)[k : k + 1]
+    measured = federation.evaluation
+    if measured is not None:
+        return Block(measured.cells(shards), measured.loss, scale, False)
     return Block(shards, federation.loss, scale, federation.intercept)
 
 

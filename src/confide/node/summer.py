@@ -270,7 +270,7 @@ class Summer:
             assert self._data is not None
             self._block = self._read(self._data)
             self.party.hold(self._block)
-            if self.purse is not None:
+            if self.purse is not None and self.federation.evaluation is None:  # of cells no hash is kept
                 said = self.purse.note_rows(bytes_of(self._block))
                 self.notice = "; ".join(filter(None, (self.notice, said)))
         later = [one for one in self.journal.numbers() if not 0 < wire.round_in(one[1]) < self.t]

@@ -20,9 +20,10 @@ from confide.node.federation import Federation
 from confide.node.journal import Journal
 from confide.node.keys import bystander
 from confide.node.member import Trainer
-from confide.node.status import FEDERATION, read_status, runs
+from confide.node.status import FEDERATION, read_status
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, Unbounded
+from confide.report.evaluation import paid_for
 from confide.report.subject import Subject
 from confide.runs.driver import describe
 from confide.runs.run import CLAIM_DELTA, Privacy, Run
@@ -33,10 +34,10 @@ ALONE = "this run only: other runs on the same people add to it"
 
 
 def latest(home: Path) -> Path:
-    """The folder of the latest run of the node in `home`."""
-    folders = runs(home)
+    """The folder of the latest run of the node in `home` that learns."""
+    folders = exports.learning(home)
     if not folders:
-        raise ConfideError(f"{home}: no run of a node in there yet; a run's own file is given by its name")
+        raise ConfideError(f"{home}: no run of a node that learns in there yet; a run's own file is given by its name")
     return folders[0]
 
 
@@ -46,7 +47,7 @@ def schema_of(home: Path) -> Schema | None:
 
 
 def subject(home: Path) -> Subject:
-    """The latest run of the node in `home`."""
+    """The latest run of the node in `home`, with what was paid for to know how good its model is."""
     folder = latest(home)
     source = folder / FEDERATION
     federation, identity = bystander(home, in_force(home, source), source)
@@ -78,7 +79,9 @@ def subject(home: Path) -> Subject:
         spent = f"ε = {status['spent_epsilon']:.4g}{whom} in all runs, by this node's ledger"
         facts.append(("spent on the same people", spent))
     own = federation.parties.index(name)
-    return Subject.of(run, title=f"{federation.name}: {name}", own=own, facts=tuple(facts))
+    out = Subject.of(run, title=f"{federation.name}: {name}", own=own, facts=tuple(facts))
+    coefficients, constant = exports.parts(federation, member.estimate)
+    return replace(out, paid=paid_for(home, coefficients, constant))
 
 
 def run_of(federation: Federation, member: Trainer | Summer, history: dict[str, Any]) -> Run:
