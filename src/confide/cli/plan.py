@@ -207,8 +207,11 @@ def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
 
     epsilon = advised(found)
     console.print(f"\n{worth(found)}", markup=False)
-    console.print(f"What this forecasts at ε={epsilon:g}, by nodes or on one machine:", markup=False)
-    for name, words in commands(found, wanted, epsilon).items():
+    said = commands(found, wanted, epsilon)
+    whose = "by nodes, which hold a part of ε for restarts, or on one machine, where noise is a little less"
+    console.print(f"What this forecasts at ε={epsilon:g}, {whose if 'federation' in said else 'on one machine'}:",
+                  markup=False)  # fmt: skip
+    for name, words in said.items():
         if name == "federation" and len(found.names) > PARTIES:
             console.print(f"The command for {len(found.names)} nodes is in --json.", markup=False)
         else:

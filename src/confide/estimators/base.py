@@ -75,6 +75,7 @@ class PrivateEstimator(BaseEstimator):
     """
 
     _listener: ClassVar[Listener] = Listener()
+    _calibrated: ClassVar[engine.Calibrate] = staticmethod(engine.calibrated)  # how a method's noise is found
 
     epsilon: float = 1.0
     delta: float = 1e-5
@@ -278,7 +279,7 @@ class PrivateEstimator(BaseEstimator):
             raise ConfideError(f"{method.name} pools all rows in one place: give a method that works over a network")
         if method.topology == "peer" and public.count == 1:
             raise ConfideError(f"{method.name} learns over a network: give groups, or parties to split the rows evenly")
-        method = engine.calibrated(method, public, mu, self.epsilon, self.delta)
+        method = self._calibrated(method, public, mu, self.epsilon, self.delta)
         chosen = isinstance(self.algorithm, str)
         self.choice_ = auto.why(method, public, mu, self._one_unit) if chosen else f"{method.name}, as given"
         return method
