@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,8 +71,8 @@ def new(
 ) -> None:
     """Write federation.toml from the members' cards.
 
-    Without --algorithm the method and its parameters follow from rows, graph and budget; --set rounds=N is taken. One
-    that you name is tried without noise on invented rows, and a warning says if it ends far from the optimum.
+    Without --algorithm the method and its parameters follow from rows, graph and budget; --set rounds=N is taken. What
+    you set or name is tried without noise on invented rows, and a warning says if it ends far from the optimum.
 
     A Gaussian method without a noise gets the least that keeps every party within (ε, δ) as the secure sampler charges
     it, with room for --restarts: a crash at the wrong moment makes a node pay for a round again. Every member should
@@ -114,8 +113,8 @@ def new(
         said["package"] = found.package._asdict()
     if trusted := promise(found):
         said["promise"] = trusted
-    if algorithm != "auto":
-        said["rehearsal"] = tried(found)
+    if algorithm != "auto" or set:
+        said["rehearsal"] = rehearsed(found, algorithm == "auto")
     if json:
         typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))
     else:
@@ -318,19 +317,16 @@ def pair(text: str, sign: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-def tried(found: Federation) -> str:
-    """What a rehearsal of a method that was set by hand says; a warning where it is far from the optimum."""
+def rehearsed(found: Federation, auto: bool) -> str:
+    """What a rehearsal of a method that was set by hand says."""
+    from confide.cli.compile import compiled
     from confide.cli.progress import bars
-    from confide.planning.rehearsal import rehearse
+    from confide.cli.rehearsed import tried
+    from confide.planning.ahead import REHEARSAL
 
+    compiled(REHEARSAL)
     with bars("rounds", passing=True) as heard:
-        out = rehearse(found.algorithm, found.public, watch=partial(heard, "trying it"))
-    if out.far:
-        typer.echo(folded(f"warning: {found.algorithm.name}: {out.why}: set step, coupling or rounds, or leave "
-                          "--algorithm out", rest=""), err=True)  # fmt: skip
-    elif out.gap is None:
-        typer.echo(folded(f"{found.algorithm.name}: {out.why}"), err=True)
-    return out.why
+        return tried(found.algorithm, found.public, heard, auto)
 
 
 def card_and_rows(text: str) -> tuple[Card, int]:
