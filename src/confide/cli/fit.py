@@ -68,23 +68,20 @@ def fit(
     Example: confide fit data.csv --schema schema.toml --label income --group hospital --epsilon 1
     """
     from confide.cli.compile import compiled
+    from confide.cli.progress import bars
+    from confide.estimators.fitting import FitOptions, check_model, learn, usual
+    from confide.estimators.funds import open_budget
+    from confide.estimators.table import read_rows
     from confide.files import check_new
     from confide.planning.ahead import FIT, REHEARSAL
+    from confide.schema.chosen import agreed
+    from confide.schema.suggest import told_of_draft
 
     check_new(out, "--out")
     if run is not None:
         check_new(run, "--run")
         if run.absolute() == out.absolute():
             raise ConfideError(f"--run {run}: must be another file than --out")
-    by_hand = algorithm != "auto" or rounds is not None
-    compiled(REHEARSAL if by_hand else FIT)  # before anything is imported that would compile one after the other
-    from confide.cli.progress import bars
-    from confide.estimators.fitting import FitOptions, check_model, learn, usual
-    from confide.estimators.funds import open_budget
-    from confide.estimators.table import read_rows
-    from confide.schema.chosen import agreed
-    from confide.schema.suggest import told_of_draft
-
     known, notes = agreed(schema, label, group)
     notes += told_of_draft(schema, out)
     check_owner(known, parties)
@@ -99,6 +96,10 @@ def fit(
     )  # fmt: skip
     check_budget(settings, budget)
     rows = read_rows(data, known, parties)
+    by_hand = algorithm != "auto" or rounds is not None
+    compiled(REHEARSAL if by_hand else FIT)  # before anything is used that would compile one after the other
+    import sklearn as _  # noqa: F401  # one line where it is not installed, before a ledger hears of this
+
     if ledger is not None and population is not None:
         open_budget(ledger, population, budget, delta)
     with bars("rounds", passing=True) as heard:

@@ -29,6 +29,7 @@ from confide.node.calibration import usual_restarts, with_room
 from confide.planning.rows import Generated as Generated
 from confide.planning.rows import Own as Own
 from confide.planning.rows import Source
+from confide.privacy.budget import limit
 from confide.problem import linear
 from confide.problem.checks import finite, whole
 from confide.problem.problem import Problem, Public
@@ -118,8 +119,7 @@ def sd(scores: Array) -> float | None:
 def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOptions(), seeds: int = 5,  # noqa: B008
          watch: Watch = lambda done, total: None) -> Forecast:  # fmt: skip
     """Simulate; `watch` hears of every fit."""
-    if not epsilons or len(set(epsilons)) < len(epsilons) or not all(finite(e) and e > 0 for e in epsilons):
-        raise ConfideError(f"epsilon {', '.join(map(str, epsilons))}: must be different finite numbers above 0")
+    check_budgets(epsilons, settings.delta)
     if not (whole(seeds) and seeds >= 1):
         raise ConfideError(f"seeds {seeds}: must be a whole number of at least 1")
     values, K = tuple(sorted(epsilons)), source.parties
@@ -163,6 +163,14 @@ def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOp
         rounds=np.array([fit.spent.rounds for fit in fits]), bytes_sent=np.array([fit.bytes_sent for fit in fits]),
         seconds=np.median(seconds, axis=0),
     )  # fmt: skip
+
+
+def check_budgets(epsilons: Sequence[float], delta: float) -> None:
+    """One line where these are no budgets to compare."""
+    if not epsilons or len(set(epsilons)) < len(epsilons) or not all(finite(e) and e > 0 for e in epsilons):
+        raise ConfideError(f"epsilon {', '.join(map(str, epsilons))}: must be different finite numbers above 0")
+    for epsilon in epsilons:
+        limit(epsilon, delta)
 
 
 def nodes_learn(model: str, classes: int) -> bool:
