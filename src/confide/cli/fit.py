@@ -156,12 +156,11 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
         return name
     from dataclasses import fields
 
-    from confide.algorithms import JointDescent
     from confide.algorithms.catalogue import method_class
     from confide.cli.federation import parameters
     from confide.files.parts import from_table
 
-    kind: Any = method_class(name, "--algorithm", {JointDescent.__name__: JointDescent})
+    kind: Any = method_class(name, "--algorithm")
     given = {**parameters(settings), **({} if rounds is None else {"rounds": rounds})}
     names = [f.name for f in fields(kind)]
     if unknown := [key for key in given if key not in names]:
