@@ -100,7 +100,7 @@ def drawn(found: list[dict[str, float]], slopes: dict[str, float], path: Path) -
 
 
 def panel(ax: Any, agents: Any, cost: list[float], fitted: float, name: str) -> None:
-    ax.loglog(agents, cost, color="#0072B2", marker="o", label=f"slope {fitted:.2f}" if len(agents) > 1 else None)
+    ax.loglog(agents, cost, color="#0072B2", marker="o", label=f"slope {fitted:.2f}" if len(agents) > 1 else "one size")
     ax.set(xlabel="agents", ylabel=name)
     ax.grid(alpha=0.3)
 
