@@ -45,6 +45,15 @@ def test_what_is_set_by_hand_is_tried_before_anything_is_paid(home: Path, extra:
     assert err.index("warning") < err.index("training")
 
 
+def test_more_than_can_be_spent_is_said(home: Path) -> None:
+    code, out, err = fit(home, "--epsilon", "1e9", "--seed", "1", "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    (note,) = said["notes"]
+    assert note.startswith("ε=1e+09 is more than secure noise can spend at δ=1e-05")
+    assert 30 < said["privacy"]["epsilon"] < 50
+
+
 def test_a_first_command_with_secure_noise(home: Path) -> None:
     out = program("fit", "data.csv", "--schema", "schema.toml", "--label", "income", "--group", "hospital", "--epsilon",
                   "1", "--rounds", "30", "--run", "run.npz", cwd=home)  # fmt: skip

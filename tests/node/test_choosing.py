@@ -15,6 +15,7 @@ from confide.network.identity import Identity
 from confide.node import choosing
 from confide.node import federation as federations
 from confide.node.founding import new_federation
+from confide.planning.ahead import REHEARSAL
 from confide.planning.rehearsal import rehearse
 from confide.problem.problem import Problem, Public
 
@@ -147,6 +148,42 @@ def test_rounds_alone_may_be_too_few(cards, tmp_path):
     assert done.exit_code == 0, done.output
     said = " ".join(done.stderr.split())
     assert "warning: JointDescent: without noise" in said and said.endswith("set more rounds, or leave them to it")
+
+
+def made(cards, tmp_path, *more):
+    home, _ = cards
+    parties = [x for name, n in zip(NAMES, SIZES, strict=True) for x in ("--party", f"{home / name}/card.toml={n}")]
+    new = ["federation", "new", *parties, "--features", "6", *more, "--output", str(tmp_path / "federation.toml")]
+    return CliRunner().invoke(app, new)
+
+
+def test_what_a_budget_means_is_said_first(cards, tmp_path, monkeypatch):
+    """An ε that is none, one that no noise keeps, and one that is more than can be spent."""
+    refused = made(cards, tmp_path, "--epsilon", "inf")
+    assert refused.exit_code == 2 and "budget.epsilon=inf: must be finite and above 0" in refused.stderr
+    monkeypatch.setattr("confide.cli.compile.compiled", (asked := []).append)
+    bare = " ".join(made(cards, tmp_path, "--epsilon", "1", "--algorithm", "ADMM", "--set", "rounds=3").stdout.split())
+    assert "3 rounds of ADMM, NOT PRIVATE, no ε holds: messages carry no noise" in bare and "at most" not in bare
+    assert asked == [REHEARSAL]  # compiling, if it must be, is said
+    (tmp_path / "federation.toml").unlink()
+    much = " ".join(made(cards, tmp_path, "--epsilon", "1e6").stdout.split())
+    assert "ε=1e+06 is more than secure noise can spend at δ=1e-05" in much and "ε = 35.49 if at most 2" in much
+    (tmp_path / "federation.toml").unlink()
+    assert "more than" not in made(cards, tmp_path, "--epsilon", "30").stdout
+
+
+def test_a_review_says_what_becomes_of_other_columns(cards, tmp_path):
+    (tmp_path / "schema.toml").write_text(
+        '[label]\nname = "ill"\nkind = "binary"\nvalues = ["no", "yes"]\n'
+        '[columns.age]\nkind = "numeric"\nlow = 0\nhigh = 100\n[columns.note]\nkind = "ignore"\n'
+    )
+    home, file = cards[0], str(tmp_path / "federation.toml")
+    parties = [x for name in NAMES for x in ("--party", f"{home / name}/card.toml=100")]
+    schema = ("--schema", str(tmp_path / "schema.toml"), "--epsilon", "1")
+    done = CliRunner().invoke(app, ["federation", "new", *parties, *schema, "--output", file])
+    assert done.exit_code == 0, done.output
+    page = " ".join(CliRunner().invoke(app, ["federation", "review", file]).stdout.split())
+    assert "Not read: note." in page and "A column of your file that is not declared here stops the node" in page
 
 
 def test_what_diverges_is_said_to(cards, recwarn):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.lines import folded
+from confide.cli.lines import folded, more_than_useful
 from confide.cli.node_options import HERE, Home, Json, needed
 from confide.errors import ConfideError
 from confide.network.named import GRAPHS
@@ -118,15 +118,19 @@ def new(
     if json:
         typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))
     else:
-        cap = f"at most ε={epsilon:g} at δ={delta:g} each"
         method = found.algorithm
+        cap, useful = f"at most ε={epsilon:g} at δ={delta:g} each", ""
+        if found.guarantee.label == "none":
+            cap = f"NOT PRIVATE, no ε holds: {found.guarantee.reason}"
+        else:
+            useful = more_than_useful(epsilon, delta)
         typer.echo(folded(f"{output}: {len(members)} parties, {method.rounds} rounds of {method.name}, {cap}"))
         reason = why(method, found.public) if algorithm == "auto" else ""
         outside = ""
         if found.package is not None:
             outside = (f"{method.name} is code of the package {found.package}: every member needs the same, and agrees "
                        f"by --consent\nsource {found.package.source}")  # fmt: skip
-        for line in filter(None, (reason, *outside.splitlines(), trusted, f"guarantee {found.guarantee}",
+        for line in filter(None, (reason, *outside.splitlines(), useful, trusted, f"guarantee {found.guarantee}",
                                   f"hash {said['hash']}")):  # fmt: skip
             typer.echo(folded(line))
     if schema is not None:

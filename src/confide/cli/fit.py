@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.lines import more_than_useful
 from confide.errors import ConfideError
 from confide.network.named import GRAPHS, check_graph
 
@@ -95,6 +96,7 @@ def fit(
         evaluate,
     )  # fmt: skip
     check_budget(settings, budget)
+    notes += filter(None, [more_than_useful(epsilon, delta)])
     rows = read_rows(data, known, parties)
     by_hand = algorithm != "auto" or rounds is not None
     compiled(REHEARSAL if by_hand else FIT)  # before anything is used that would compile one after the other
