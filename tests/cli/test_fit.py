@@ -35,7 +35,7 @@ def fit(home: Path, *extra: object, data: str = "data.csv", schema: str = "schem
 
 
 @pytest.mark.parametrize(("extra", "do"), [(["--algorithm", "CDPADMM", "--set", "step=0.0001", "--set", "clip=1"],
-                                            "set step or coupling or rounds, or leave --algorithm out"),
+                                            "set step, coupling or rounds, or leave --algorithm out"),
                                            (["--rounds", "1"], "set more rounds, or leave them to it")])  # fmt: skip
 def test_what_is_set_by_hand_is_tried_before_anything_is_paid(home: Path, extra: list[str], do: str) -> None:
     code, _, err = fit(home, *extra, "--seed", "1")

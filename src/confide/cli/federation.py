@@ -106,6 +106,7 @@ def new(
         restarts=restarts, timeout=timeout, patience=patience, test_noise_seed=test_noise_seed,
         relay=None if relay is None else load_card(relay),
     )  # fmt: skip
+    rehearsal = rehearsed(found, algorithm == "auto") if algorithm != "auto" or set else ""
     write_whole(output, text.encode(), new=True)
     said: dict[str, Any] = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee),
             "algorithm": found.algorithm.name, "rounds": found.algorithm.rounds}  # fmt: skip
@@ -113,8 +114,8 @@ def new(
         said["package"] = found.package._asdict()
     if trusted := promise(found):
         said["promise"] = trusted
-    if algorithm != "auto" or set:
-        said["rehearsal"] = rehearsed(found, algorithm == "auto")
+    if rehearsal:
+        said["rehearsal"] = rehearsal
     if json:
         typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))
     else:

@@ -25,7 +25,8 @@ def tried(method: Any, public: Public, heard: Bars, auto: bool = False) -> str:
     heard.remove("trying it")
     if out.far:
         own = [name for name in TURNED if name in {one.name for one in fields(method)}]
-        do = "set more rounds, or leave them to it" if auto else f"set {' or '.join(own)}, or leave --algorithm out"
+        names = " or ".join(filter(None, (", ".join(own[:-1]), own[-1])))
+        do = "set more rounds, or leave them to it" if auto else f"set {names}, or leave --algorithm out"
         typer.echo(folded(f"warning: {method.name}: {out.why}: {do}", rest=""), err=True)
     elif out.gap is None:
         typer.echo(folded(f"{method.name}: {out.why}"), err=True)
