@@ -84,6 +84,7 @@ def test_categories_and_a_mark_that_is_one_elsewhere():
     [
         (Column("x", "category", categories=("7", "12")), "numeric"),
         (Column("x", "category", categories=("7", "many")), "ignore"),
+        (Column("x", "category", categories=("007", "12")), "ignore"),
         (Column("x", "ignore"), "ignore"), (None, "ignore"),
     ],
 )  # fmt: skip

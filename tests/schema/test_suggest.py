@@ -143,7 +143,7 @@ def test_a_lone_negative_is_pointed_out(draft, values, said):
 
 def test_the_label_says_why_it_is_one(draft, tmp_path):
     _, _, notes = draft(pd.DataFrame({"x": [1.5, 2.5, 3.5], "y": ["a", "b", "a"]}))
-    assert notes["label", "name"] == "AGREE: the last, as none was named"
+    assert notes["label", "name"] == "AGREE: what is learned: the last column, as none was named"
     assert suggest(tmp_path / "d.csv", label="y")[1]["label", "name"] == "AGREE: what is learned"
 
 

@@ -15,6 +15,7 @@ from confide.errors import ConfideError
 from confide.schema.columns import number, plain
 from confide.schema.header import closest
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
+from confide.schema.tally import CODE
 
 ABSENT, NO_RULE = "(no such column)", "(no rule)"
 
@@ -189,7 +190,8 @@ def kinds(have: Mapping[str, Column], everybody: bool) -> Callable[[list[str]], 
 
     def rule(given: list[str]) -> str:
         codes = [v for c in have.values() for v in c.categories]
-        alike = everybody and "ignore" not in given and all(math.isfinite(number(v)) for v in codes)
+        amounts = all(math.isfinite(number(v)) and not CODE.fullmatch(v) for v in codes)  # 007 is none
+        alike = everybody and "ignore" not in given and amounts
         return "numeric" if alike else "ignore"
 
     return rule

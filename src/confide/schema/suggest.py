@@ -191,8 +191,9 @@ def _group(path: Path, t: Tally) -> Group:
 
 def _notes(schema: Schema, label: Tally, named: bool) -> Notes:
     """What to say at the fields that belong to no column."""
-    learned = "what is learned" if named else "the last, as none was named"
-    learned += "; rows without it do not fit: take them out" if label.marks or label.sentinels else ""
+    learned = "what is learned" if named else "what is learned: the last column, as none was named"
+    if label.marks or label.sentinels:
+        learned = f"{'what is learned' if named else 'the last column'}; rows without it do not fit: take them out"
     values = {"binary": "these become -1 and 1", "classes": "these become 0, 1, …"}.get(schema.label.kind, "")
     whole = schema.label.kind == "classes" and label.numeric
     return {
