@@ -1,6 +1,6 @@
 """Cost per round and memory from a thousand agents to a million: 50 rows × 8 features each, four neighbours.
 
-    confide bench --scale                       10^3, 10^4, 10^5 and 10^6 agents
+    confide bench --scale                       10^3, 10^4, 10^5 and 10^6 agents; drawn in scale.png, or --plot FILE
     python benchmarks/scale.py --most 100000    fewer
 
 Each size runs in a process of its own, so that its peak of memory is its own. The slope is that of log cost against log
@@ -15,6 +15,8 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +72,39 @@ def slope(agents: list[float], cost: list[float]) -> float:
     return float(np.polyfit(np.log(agents), np.log(cost), 1)[0]) if len(agents) > 1 else float("nan")
 
 
+def draw(found: list[dict[str, float]], slopes: dict[str, float], path: Path) -> Path:
+    """Seconds of a round and peak of memory against agents, both logarithmic, with the fitted slopes: a PNG."""
+    from matplotlib.figure import Figure
+
+    agents = np.array([one["agents"] for one in found])
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    panel(left, agents, [one["round_seconds"] for one in found], slopes["round_seconds"], "seconds of a round")
+    panel(right, agents, [one["peak_bytes"] / 1e6 for one in found], slopes["peak_bytes"], "peak of memory, MB")
+    right.plot(
+        agents, [one["data_bytes"] / 1e6 for one in found], color="#22303c", linestyle=":", label="the rows alone"
+    )
+    for ax in (left, right):
+        ax.legend(frameon=False)
+    figure.suptitle(f"{ROWS} rows × {FEATURES} features an agent, {DEGREE} neighbours", fontsize=11)
+    figure.savefig(path, dpi=120, format="png")
+    return path
+
+
+def drawn(found: list[dict[str, float]], slopes: dict[str, float], path: Path) -> str:
+    """Where the picture is, or why there is none: numbers are worth showing without it."""
+    try:
+        return str(draw(found, slopes, path))
+    except (ImportError, OSError) as error:
+        return f"no picture: {error}"
+
+
+def panel(ax: Any, agents: Any, cost: list[float], fitted: float, name: str) -> None:
+    ax.loglog(agents, cost, color="#0072B2", marker="o", label=f"slope {fitted:.2f}" if len(agents) > 1 else "one size")
+    ax.set(xlabel="agents", ylabel=name)
+    ax.grid(alpha=0.3)
+
+
 def main() -> None:
     if "--one" in sys.argv:
         print(json.dumps(measure(int(sys.argv[sys.argv.index("--one") + 1]))))
@@ -88,10 +123,13 @@ def main() -> None:
         sys.exit("nothing was measured")
     sizes = [one["agents"] for one in found]
     slopes = {name: slope(sizes, [one[name] for one in found]) for name in ("round_seconds", "peak_bytes")}
+    picture = drawn(
+        found, slopes, Path(sys.argv[sys.argv.index("--plot") + 1] if "--plot" in sys.argv else "scale.png")
+    )
     last = found[-1]
     met = last["setup_seconds"] <= SETUP_SECONDS and last["memory_ratio"] <= MEMORY_RATIO
     if "--json" in sys.argv:
-        print(json.dumps({"sizes": found, "slopes": slopes, "met": met}, indent=2))
+        print(json.dumps({"sizes": found, "slopes": slopes, "met": met, "picture": picture}, indent=2))
         return
     print(f"{'agents':>10} {'set-up':>9} {'graph':>9} {'round':>11} {'per agent':>10} {'memory':>9} {'of data':>8}")
     for one in found:
@@ -101,6 +139,7 @@ def main() -> None:
     print(f"slope of a round {slopes['round_seconds']:.2f}, of memory {slopes['peak_bytes']:.2f} (1: proportional)")
     print(f"wanted at {last['agents']:,}: set-up at most {SETUP_SECONDS:g} s and {MEMORY_RATIO:g} times the data: "
           f"{'met' if met else 'NOT MET'}")  # fmt: skip
+    print(picture)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def test_the_first_example_prints_accuracy_epsilon_and_guarantee(capsys):
 
 @needs_checkout
 def test_the_skeleton_is_a_working_method():
-    (source,) = blocks("CONTRIBUTING.md")
+    source = blocks("CONTRIBUTING.md")[0]
     names = {"__name__": "skeleton"}
     exec(compile(source, "CONTRIBUTING.md", "exec"), names)
     kind = names["AveragedDescent"]

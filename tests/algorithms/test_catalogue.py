@@ -62,7 +62,7 @@ def test_its_label_follows_from_what_it_overrides(package):
 def test_it_is_listed_and_swept(package):
     lines = (package / "entry_points.txt").read_text().splitlines()
     (package / "entry_points.txt").write_text("\n".join(lines[:3]) + "\n")
-    assert list(catalogue()) == [*REGISTRY, "Theirs", "Loud"]
+    assert list(catalogue()) == [*REGISTRY, "JointDescent", "Theirs", "Loud"]
     out = CliRunner().invoke(app, ["algorithms", "--json"])
     assert out.exit_code == 0 and '"Theirs"' in out.stdout
     X = confide.Shards.split([[0.1, 0.2]] * 8, [1.0, -1.0] * 4, 2).clip_rows(1.0)

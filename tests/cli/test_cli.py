@@ -74,6 +74,7 @@ def test_algorithms_lists_the_registry_in_80_columns() -> None:
     out = confide("algorithms")
     lines = out.stdout.splitlines()
     assert out.returncode == 0 and max(map(len, lines)) <= 80
+    assert lines[0].startswith("JointDescent (auto), on private sums, proven: logistic")
     for name, kind in REGISTRY.items():
         line = next(x for x in lines if x.split()[:1] == [name])
         assert {"peer": "peers", "all": "server", "central": "central"}[kind.topology] in line
@@ -82,9 +83,10 @@ def test_algorithms_lists_the_registry_in_80_columns() -> None:
 def test_algorithms_as_json() -> None:
     out = CliRunner().invoke(app, ["algorithms", "--json"])
     rows = {row["name"]: row for row in json.loads(out.stdout)["algorithms"]}
-    assert list(rows) == list(REGISTRY)
+    assert list(rows) == ["JointDescent", *REGISTRY] and rows["JointDescent"]["network"] == "private sums"
     assert rows == {row["name"]: row for row in listing()}
-    assert all(row["paper"] and row["losses"] and row["reason"] for row in rows.values())
+    assert all(row["losses"] and row["reason"] for row in rows.values())
+    assert all(rows[name]["paper"] for name in REGISTRY)
     assert rows["ADMM"]["guarantee"] == "none" and rows["ADMM"]["set"] == []
     assert rows["CDPADMM"]["guarantee"] == "proven" and rows["CDPADMM"]["set"] == ["noise", "clip"]
     assert rows["DVP"]["set"] == ["noise_rate", "release_noise"]

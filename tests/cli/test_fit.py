@@ -34,6 +34,26 @@ def fit(home: Path, *extra: object, data: str = "data.csv", schema: str = "schem
 # --- what it does -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("extra", "do"), [(["--algorithm", "CDPADMM", "--set", "step=0.0001", "--set", "clip=1"],
+                                            "set step, coupling or rounds, or leave --algorithm out"),
+                                           (["--rounds", "1"], "set more rounds, or leave them to it")])  # fmt: skip
+def test_what_is_set_by_hand_is_tried_before_anything_is_paid(home: Path, extra: list[str], do: str) -> None:
+    code, _, err = fit(home, *extra, "--seed", "1")
+    assert code == 0, err
+    said = " ".join(err.split())
+    assert said.count("warning") == 1 and "of the way to the optimum left" in said and do in said
+    assert err.index("warning") < err.index("training")
+
+
+def test_more_than_can_be_spent_is_said(home: Path) -> None:
+    code, out, err = fit(home, "--epsilon", "1e9", "--seed", "1", "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    (note,) = said["notes"]
+    assert note.startswith("ε=1e+09 is more than secure noise can spend at δ=1e-05")
+    assert 30 < said["privacy"]["epsilon"] < 50
+
+
 def test_a_first_command_with_secure_noise(home: Path) -> None:
     out = program("fit", "data.csv", "--schema", "schema.toml", "--label", "income", "--group", "hospital", "--epsilon",
                   "1", "--rounds", "30", "--run", "run.npz", cwd=home)  # fmt: skip

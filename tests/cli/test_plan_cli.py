@@ -162,6 +162,19 @@ def cards_for(names: list[str], home: Path) -> None:
         (home / f"{name}.toml").write_text((home / f"home-{k}" / "card.toml").read_text())
 
 
+def test_the_federation_has_the_noise_that_was_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes hold a part of ε for rounds that crashes make them pay for twice; so does the forecast."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("plan", "--rows", 60, 50, 40, "--features", 3, "--epsilon", 1, "--seeds", 1, "--json")
+    assert code == 0, err
+    forecast = json.loads(out)
+    cards_for(["party-1", "party-2", "party-3"], tmp_path)
+    code, out, err = run(*forecast["commands"]["federation"][1:], "--json")
+    assert code == 0, err
+    made = json.loads(out)
+    assert forecast["trust"] == [made["promise"]] and forecast["epsilons"][0]["rounds"] == made["rounds"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["logistic", "svc", "lasso", "quantile"])
 def test_the_commands_that_were_forecast_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
@@ -219,6 +232,6 @@ def test_advice_says_for_whom_and_from_which_epsilon() -> None:
     every = replace(found, joint=joint + 0.2)
     assert worth(every) == "Joining is worth it from ε=1 for every party." and advised(every) == 1.0
     nobody = replace(found, joint=joint - 0.2)
-    assert worth(nobody) == "Joining is worth it at none of these ε for every party." and advised(nobody) == 3.0
+    assert worth(nobody) == "Joining is worth it for no party at any of these ε." and advised(nobody) == 3.0
     fickle = replace(found, joint=joint[::-1])  # helped at ε=1 alone: not from there on
     assert first_worth(fickle)[1] is None

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from loading import loaded, modules
+from loading import HEAVY, loaded, modules
 from typer.testing import CliRunner
 
 from confide.cli import COMMANDS, app
@@ -114,3 +114,31 @@ def test_predictions_for_few_rows_and_a_report(place: Path, tmp_path: Path) -> N
 
 def test_the_list_of_experiments() -> None:
     assert modules("reproduce") <= {"numpy", "rich", *(f"confide.cli.{file}" for file in ("reproduce", "demo"))}
+
+
+# --- what is refused, and what only says how it is used ---------------------------------------------------------------
+
+FIT = "fit {0}/rows.csv --schema {0}/schema.toml --parties 3 --out {0}/never.json --epsilon"
+AUDITS = {"scipy.optimize", "scipy.sparse", "scipy.spatial"}  # what attacks are made with
+
+
+@pytest.mark.parametrize(
+    "words",
+    [f"{FIT} 0", f"{FIT} 1 --delta 2", f"{FIT} 1 --graph cube", f"{FIT} 1 --model tree", f"{FIT} 1 --algorithm X",
+     "fit {0}/nosuch.csv --schema {0}/schema.toml --parties 3 --epsilon 1",
+     "fit {0}/ledger --schema {0}/schema.toml --parties 3 --epsilon 1", "plan --epsilon 0", "plan --delta 0",
+     "plan --graph cube", "plan --model tree", "plan --data {0}/nosuch.csv --schema {0}/schema.toml --parties 3",
+     "sweep {0}/nosuch.py", "node run --federation {0}/nosuch.toml --home {0}/mercy"],
+)  # fmt: skip
+def test_a_refusal_is_fast(place: Path, words: str) -> None:
+    assert loaded(*words.format(place).split(), code=2) <= ACCOUNTANTS
+
+
+@pytest.mark.parametrize("words", ["NoSuch", "CDPADMM --epsilon 0"])
+def test_what_an_audit_refuses(place: Path, words: str) -> None:
+    assert loaded("audit", *words.split(), "--output", str(place / "audit"), code=2) <= ACCOUNTANTS | AUDITS
+
+
+@pytest.mark.parametrize("command", ["fit", "plan", "audit", "sweep", "node run"])
+def test_help_loads_nothing(command: str) -> None:
+    assert not modules(*command.split(), "--help") & {*HEAVY, "numpy", "cryptography", "asyncio"}

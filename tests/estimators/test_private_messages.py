@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import confide
+import confide.errors
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 SECRET = "positive-48213"
@@ -22,7 +23,8 @@ LOGISTIC, SVC = confide.PrivateLogisticRegression, confide.PrivateLinearSVC
         (LOGISTIC(), np.full(60, SECRET), "1 class: a classifier needs at least 2"),
         (confide.PrivateRidge(), LABELS, "text where a number is needed"),
         (confide.PrivateHuberRegressor(), np.full(60, "48213x"), "text where a number is needed"),
-        (confide.PrivateLasso(), X[:, 0] * np.nan, "NaN"),
+        (confide.PrivateLasso(), X[:, 0] * np.nan, "contains NaN: put a public value there"),
+        (LOGISTIC(), np.full(60, np.inf), "infinity"),
     ],
 )  # fmt: skip
 def test_no_label_is_printed(model, y, said):
@@ -30,6 +32,14 @@ def test_no_label_is_printed(model, y, said):
         model.fit(X, y)
     assert "48213" not in str(caught.value) and "\n" not in str(caught.value).strip()
     assert caught.value.__cause__ is None and (caught.value.__context__ is None or caught.value.__suppress_context__)
+
+
+@pytest.mark.parametrize(("hole", "said"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_gaps_are_not_to_be_filled_from_the_rows(hole, said):
+    """scikit-learn's own text advises an imputer, which would be a release that nobody pays for."""
+    with pytest.raises(confide.errors.ConfideError, match=f"contains {said}.* put a public value there") as caught:
+        LOGISTIC(classes=[0, 1]).fit(np.where(X > 2, hole, X), np.arange(60) % 2)
+    assert "mputer" not in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("loss", [confide.losses.Logistic(), confide.losses.Multinomial(3)])

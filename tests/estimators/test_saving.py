@@ -82,6 +82,15 @@ def test_it_comes_back_as_it_was(kind, labels, scale, tmp_path):
     assert make.load(tmp_path / "again.json").fit(X, labels(y)).coef_.shape == model.coef_.shape  # it can learn again
 
 
+def test_a_header_above_plain_numbers_is_told_what_is_read(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    path = confide.PrivateLogisticRegression(row_norm=10, **OPTIONS).fit(X, y > 0).save(tmp_path / "model.json")
+    done = CliRunner().invoke(app, ["predict", str(path), str(written(tmp_path, X))])
+    assert done.exit_code == 2 and "line 1, column 1: not a finite number; rows of plain numbers, without a header" in (
+        done.stderr
+    )
+
+
 def test_names_are_checked_as_by_the_one_that_was_saved(tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = confide.PrivateLogisticRegression(scale="buy", **OPTIONS).fit(X, y)

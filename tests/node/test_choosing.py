@@ -15,6 +15,7 @@ from confide.network.identity import Identity
 from confide.node import choosing
 from confide.node import federation as federations
 from confide.node.founding import new_federation
+from confide.planning.ahead import REHEARSAL
 from confide.planning.rehearsal import rehearse
 from confide.problem.problem import Problem, Public
 
@@ -138,8 +139,62 @@ def test_who_sets_a_method_by_hand_is_warned(cards, tmp_path, settings, told):
     assert max(map(len, done.stderr.splitlines()), default=0) <= 80
 
 
+def test_rounds_alone_may_be_too_few(cards, tmp_path):
+    """Set beside "auto" they are tried, too; what to do names what can be set there."""
+    home, _ = cards
+    parties = [x for name, n in zip(NAMES, SIZES, strict=True) for x in ("--party", f"{home / name}/card.toml={n}")]
+    new = ["federation", "new", *parties, "--features", "6", "--epsilon", "1", "--set", "rounds=1"]
+    done = CliRunner().invoke(app, [*new, "--output", str(tmp_path / "federation.toml")])
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stderr.split())
+    assert "warning: JointDescent: without noise" in said and said.endswith("set more rounds, or leave them to it")
+
+
+def made(cards, tmp_path, *more):
+    home, _ = cards
+    parties = [x for name, n in zip(NAMES, SIZES, strict=True) for x in ("--party", f"{home / name}/card.toml={n}")]
+    new = ["federation", "new", *parties, "--features", "6", *more, "--output", str(tmp_path / "federation.toml")]
+    return CliRunner().invoke(app, new)
+
+
+def test_what_a_budget_means_is_said_first(cards, tmp_path, monkeypatch):
+    """An ε that is none, one that no noise keeps, and one that is more than can be spent."""
+    refused = made(cards, tmp_path, "--epsilon", "inf")
+    assert refused.exit_code == 2 and "budget.epsilon=inf: must be finite and above 0" in refused.stderr
+    monkeypatch.setattr("confide.cli.compile.compiled", (asked := []).append)
+    bare = " ".join(made(cards, tmp_path, "--epsilon", "1", "--algorithm", "ADMM", "--set", "rounds=3").stdout.split())
+    assert "3 rounds of ADMM, NOT PRIVATE, no ε holds: messages carry no noise" in bare and "at most" not in bare
+    assert asked == [REHEARSAL]  # compiling, if it must be, is said
+    (tmp_path / "federation.toml").unlink()
+    much = " ".join(made(cards, tmp_path, "--epsilon", "1e6").stdout.split())
+    assert "ε=1e+06 is more than secure noise can spend at δ=1e-05" in much and "ε = 35.49 if at most 2" in much
+    (tmp_path / "federation.toml").unlink()
+    assert "more than" not in made(cards, tmp_path, "--epsilon", "30").stdout
+
+
+def test_a_review_says_what_becomes_of_other_columns(cards, tmp_path):
+    (tmp_path / "schema.toml").write_text(
+        '[label]\nname = "ill"\nkind = "binary"\nvalues = ["no", "yes"]\n'
+        '[columns.age]\nkind = "numeric"\nlow = 0\nhigh = 100\n[columns.note]\nkind = "ignore"\n'
+    )
+    home, file = cards[0], str(tmp_path / "federation.toml")
+    parties = [x for name in NAMES for x in ("--party", f"{home / name}/card.toml=100")]
+    schema = ("--schema", str(tmp_path / "schema.toml"), "--epsilon", "1")
+    done = CliRunner().invoke(app, ["federation", "new", *parties, *schema, "--output", file])
+    assert done.exit_code == 0, done.output
+    page = " ".join(CliRunner().invoke(app, ["federation", "review", file]).stdout.split())
+    assert "Not read: note." in page and "A column of your file that is not declared here stops the node" in page
+
+
+def test_what_diverges_is_said_to(cards, recwarn):
+    found, _ = founded(cards, {"name": "CDPADMM", "clip": 1.0, "rounds": 50, "step": 1e9, "coupling": 1e-12})
+    out = rehearse(found.algorithm, found.public)
+    assert out.far and "it diverges" in out.why and "inf" not in out.why and not recwarn.list
+
+
 def test_a_rehearsal_says_what_it_did_not_check(cards):
     found, _ = founded(cards, {"name": "CDPADMM", "clip": 1.0, "rounds": 50})
-    assert rehearse(found.algorithm, found.public, seconds=0.0).why.startswith("not checked: 2 of 50 rounds")
+    said = "not checked: the optimum and 0 of 50 rounds took 0 s"  # nothing is left out of the time
+    assert rehearse(found.algorithm, found.public, seconds=0.0).why == said
     wide = Public(found.graph, found.public.sizes, found.loss, found.penalty, 30_000, True, "rows", 1.0, np.arange(5))
     assert "not checked" in rehearse(found.algorithm, wide).why

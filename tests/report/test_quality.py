@@ -1,6 +1,7 @@
 """Quality as people ask for it: with intervals, by party, beside what is easier; paid for where rows are private."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import confide
 from confide import report
 from confide.cli import app
 from confide.report.subject import Subject
-from confide.report.test_set import TestSet, quality
+from confide.report.test_set import TestSet, own_loss, quality
 from confide.report.trust import first_line
 
 SCHEMA = """
@@ -124,6 +125,8 @@ def test_scores_are_scikit_learns_for_the_same_model(home):
 def test_alone_is_a_party_s_own_model_and_not_for_release(home):
     said, page = made(home, "--test", home / "test.csv", "--schema", home / "schema.toml", "--alone", home / "data.csv")
     assert "Not for release" in page and said["scores"]["for_release"] is False
+    assert said["scores"]["alone_minimises"] == "Logistic(), L2(strength=1e-06)"
+    assert "Alone means Logistic(), L2(strength=1e-06), without noise." in page
 
     def encoded(rows, seed):
         age, stay, site, ill = people(rows, seed)
@@ -137,6 +140,30 @@ def test_alone_is_a_party_s_own_model_and_not_for_release(home):
         assert party["alone"]["accuracy"][0] == pytest.approx(theirs.score(T[test], truth[test]), abs=0.02)
     again, page = made(home, "--test", home / "test.csv", "--schema", home / "schema.toml")
     assert "Not for release" not in page and again["scores"]["alone"] is None
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "outputs", "own"),
+    [
+        ("Huber(width=0.25)", "real", 1, confide.losses.Huber(0.25)),
+        ("SmoothedHinge(width=1.0)", "sign", 1, confide.losses.SmoothedHinge(1.0)),
+        ("NoisyLabels(loss=Logistic(), epsilon_min=1.0)", "sign", 1, confide.losses.Logistic()),
+        ("SmoothedHinge(width=1.0)", "class", 3, confide.losses.Multinomial(3)),  # one against the rest is several
+        ("<their.Loss object at 0x7f>", "real", 1, confide.losses.Squared()),
+        ("Theirs(width=inf)", "real", 1, confide.losses.Squared()),
+    ],
+)
+def test_alone_is_of_the_runs_own_loss(home, loss, labels, outputs, own):
+    setting = confide.load_run(home / "run.npz").setting
+    assert own_loss(replace(setting, loss=loss, labels=labels, outputs=outputs)) == own
+
+
+def test_losses_are_written_as_they_are_read(home):
+    setting = confide.load_run(home / "run.npz").setting
+    assert repr(confide.losses.NoisyLabels(confide.losses.Logistic(), 1.0)) == (
+        "NoisyLabels(loss=Logistic(), epsilon_min=1.0)"
+    )
+    assert own_loss(setting) == confide.losses.Logistic() and setting.loss == "Logistic()"
 
 
 def test_what_was_paid_for_is_shown_as_paid_for(home):

@@ -170,3 +170,36 @@ def test_the_command_runs_a_study_file(tmp_path, monkeypatch):
 def test_processes_give_what_one_gives(tmp_path):
     one, many = confide.sweep(**asked()), confide.sweep(**asked(jobs=2))
     assert one.rows() == many.rows()
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("methods = [\n", "line 1: '[' was never closed"),
+    ("import confide\nmethods = nothing\n", "line 2: NameError: name 'nothing' is not defined"),
+    ("import confide\n\nconfide.Graph.ring(-1)\n", "line 3: "),
+    ("import json\njson.loads('{')\n", "line 2: JSONDecodeError: "),
+])  # fmt: skip
+def test_a_mistake_in_a_study_is_said_with_its_line(tmp_path, text, said):
+    """And not taken for one of ours."""
+    study = tmp_path / "study.py"
+    study.write_text(text)
+    out = CliRunner().invoke(app, ["sweep", str(study), "--out", str(tmp_path / "kept")])
+    assert out.exit_code == 2 and f"confide: {study}, {said}" in out.stderr and out.stderr.count("\n") == 1
+
+
+def test_a_bug_of_ours_under_a_study_stays_one(tmp_path, monkeypatch):
+    study = tmp_path / "study.py"
+    study.write_text("from confide.runs import sweep\nsweep._sources()\n")
+    monkeypatch.setattr(room.hashlib, "sha256", None)
+    room._sources.cache_clear()
+    out = CliRunner().invoke(app, ["sweep", str(study), "--out", str(tmp_path / "kept")])
+    assert isinstance(out.exception, TypeError) and "bug of ours" in out.exception.__notes__[0]
+
+
+def test_the_method_of_auto_is_swept_by_either_name():
+    problem = confide.Problem(confide.Shards.split(X, y, 4).clip_rows(1.0), confide.losses.Squared())
+    (auto,), (named,) = (
+        confide.sweep([name], problem, GRAPHS["ring"], epsilons=(4.0,), seeds=(0,), jobs=1).found
+        for name in ("auto", "JointDescent")
+    )
+    assert auto[0] == named[0] and auto[0]["method"] == "JointDescent"
+    np.testing.assert_array_equal(auto[1].estimates, named[1].estimates)

@@ -84,6 +84,7 @@ def test_categories_and_a_mark_that_is_one_elsewhere():
     [
         (Column("x", "category", categories=("7", "12")), "numeric"),
         (Column("x", "category", categories=("7", "many")), "ignore"),
+        (Column("x", "category", categories=("007", "12")), "ignore"),
         (Column("x", "ignore"), "ignore"), (None, "ignore"),
     ],
 )  # fmt: skip
@@ -92,6 +93,15 @@ def test_a_column_that_is_read_differently(others, kind):
     assert column.kind == kind and told["kind"] == ["numeric", others.kind if others else "(no such column)"]
     if kind == "numeric":
         assert (column.low, column.high) == (0, 12)
+
+
+def test_a_column_of_another_spelling_is_pointed_out():
+    one, other = schema(Column("bmi", "numeric", 10, 60)), schema(Column("BMI", "numeric", 10, 50))
+    merged, told = merge({"mercy": one, "north": other})
+    assert {c.name: c.kind for c in merged.columns} == {"always": "numeric", "bmi": "ignore", "BMI": "ignore"}
+    given = {d.at[1]: d.given for d in told}
+    assert given["bmi"] == {"mercy": "numeric", "north": "(no such column; 'BMI' is there)"}
+    assert given["BMI"] == {"mercy": "(no such column; 'bmi' is there)", "north": "numeric"}
 
 
 def test_an_ignored_column_need_not_be_there():

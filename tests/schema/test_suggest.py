@@ -110,6 +110,52 @@ def test_a_label_with_gaps_says_that_rows_must_go(draft, tmp_path):
     assert check(tmp_path / "d.csv", schema).unfit == 4
 
 
+def test_decimal_commas_are_said_to_be(draft, tmp_path):
+    commas = [f"0,{k}" for k in range(118, 158)]
+    df = pd.DataFrame({"dose": commas, "half": [*commas[:20], *["1"] * 20], "x": range(0, 80, 2), "y": ["a", "b"] * 20})
+    _, columns, notes = draft(df)
+    for name in ("dose", "half"):
+        assert columns[name].kind == "ignore" and "with decimal commas" in notes["columns", name, "kind"]
+    with pytest.raises(ConfideError, match="column 'dose' can't be a label: numbers with decimal commas"):
+        suggest(tmp_path / "d.csv", label="dose")
+    with pytest.raises(ConfideError, match="no column to learn from: 'dose' is not read: numbers with decimal commas"):
+        draft(df[["dose", "y"]])
+
+
+def test_codes_keep_their_zeros(draft, tmp_path):
+    """ "007" is not "7": a few codes are categories, and many are not read."""
+    rows = 60
+    df = pd.DataFrame({"county": [("01001", "01003", "10001")[k % 3] for k in range(rows)],
+                       "zip": [f"{k % 30:05d}" for k in range(rows)], "y": ["a", "b"] * 30})  # fmt: skip
+    schema, columns, notes = draft(df)
+    assert columns["county"].categories == ("01001", "01003", "10001") and columns["zip"].kind == "ignore"
+    assert "begin with 0" in notes["columns", "county", "kind"] and "begin with 0" in notes["columns", "zip", "kind"]
+    assert check(tmp_path / "d.csv", schema).fits
+
+
+@pytest.mark.parametrize(("values", "said"), [([-1, 0, 3, 5], True), ([-1, 0, 1, 1], False), ([-2, 0, 3, 5], False),
+                                              ([-1, 0.5, 3, 5], False)])  # fmt: skip
+def test_a_lone_negative_is_pointed_out(draft, values, said):
+    _, columns, notes = draft(pd.DataFrame({"x": values * 3, "y": ["a", "b"] * 6}))
+    assert columns["x"].kind == "numeric" and columns["x"].low <= min(values)
+    assert ("a mark for missing?" in notes["columns", "x", "low"]) is said
+
+
+def test_the_label_says_why_it_is_one(draft, tmp_path):
+    _, _, notes = draft(pd.DataFrame({"x": [1.5, 2.5, 3.5], "y": ["a", "b", "a"]}))
+    assert notes["label", "name"] == "AGREE: what is learned: the last column, as none was named"
+    assert suggest(tmp_path / "d.csv", label="y")[1]["label", "name"] == "AGREE: what is learned"
+
+
+@pytest.mark.parametrize(("text", "said"), [("größe,y\n1,a\n2,b\n", "the header is not UTF-8"),
+                                            ("x,y\ngrün,a\nrot,b\n", "column 'x': is not UTF-8")])  # fmt: skip
+def test_a_file_in_latin_1_is_one_line(tmp_path, text, said):
+    (tmp_path / "d.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfideError, match=said) as caught:
+        suggest(tmp_path / "d.csv")
+    assert str(caught.value).isprintable()
+
+
 def test_an_unnamed_column_is_one_line(tmp_path):
     pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}).to_csv(tmp_path / "d.csv")  # with pandas' row numbers
     with pytest.raises(ConfideError, match=r"column 1 of the header has no name: .*index=False") as caught:

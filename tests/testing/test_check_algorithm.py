@@ -1,8 +1,6 @@
 """A method from outside is held to the contracts, and each way to break one is named with what to change."""
 
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +9,6 @@ import pytest
 import confide
 from confide.algorithms import ADMM, CDPADMM, DPSGD, GaussianMethod, LinearizedADMM
 from confide.testing import CONTRACTS, BrokenContract, check_algorithm
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_our_own_methods_pass_and_say_their_label():
@@ -144,15 +140,3 @@ def test_what_is_no_method_is_one_line():
         check_algorithm(CDPADMM)
     assert len({contract.__name__ for contract in CONTRACTS}) == len(CONTRACTS)
     assert all(contract.__doc__ for contract in CONTRACTS)
-
-
-@pytest.mark.skipif(not (ROOT / "CONTRIBUTING.md").exists(), reason="documents are in the checkout only")
-def test_the_skeleton_works_as_saved(tmp_path, monkeypatch):
-    """Saved as a module of its own and imported, it keeps all contracts and is proven."""
-    (source,) = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
-    (tmp_path / "averaged_descent.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    from averaged_descent import AveragedDescent
-
-    said = check_algorithm(AveragedDescent(**NOISY), quiet=AveragedDescent(rounds=300, step=0.1), distance=0.1)
-    assert said.startswith("proven")

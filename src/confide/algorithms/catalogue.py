@@ -21,32 +21,34 @@ from confide.errors import ConfideError, WrongType
 GROUP = "confide.algorithms"
 
 
+def ours() -> dict[str, type[Algorithm]]:
+    """This package's methods that learn a model: those of papers, and joint descent, which "auto" stands for."""
+    from confide.algorithms import REGISTRY, JointDescent
+
+    return {**REGISTRY, JointDescent.__name__: JointDescent}
+
+
 def catalogue() -> dict[str, type[Algorithm]]:
     """Every method by name; a name of this package is never another's."""
-    from confide.algorithms import REGISTRY
-
-    return {**REGISTRY, **{name: loaded(point) for name, point in _offered().items()}}
+    return {**ours(), **{name: loaded(point) for name, point in _offered().items()}}
 
 
 def method_class(
     name: str, what: str = "method", also: Mapping[str, type[Algorithm]] = MappingProxyType({})
 ) -> type[Algorithm]:
     """The class of this name; `what` names the option in an error; `also`: further ones of ours that may be named."""
-    from confide.algorithms import REGISTRY
-
-    ours = {**REGISTRY, **also}
-    if name in ours:
-        return ours[name]
+    known = {**ours(), **also}
+    if name in known:
+        return known[name]
     offered = _offered()
     if name in offered:
         return loaded(offered[name])
-    raise ConfideError(f"{what} {name!r}: must be one of {', '.join([*ours, *offered])}")
+    raise ConfideError(f"{what} {name!r}: must be one of {', '.join([*known, *offered])}")
 
 
 def _offered() -> dict[str, EntryPoint]:
-    from confide.algorithms import REGISTRY
-
-    return {point.name: point for point in entry_points(group=GROUP) if point.name not in REGISTRY}
+    own = ours()
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in own}
 
 
 def loaded(point: EntryPoint) -> type[Algorithm]:

@@ -19,6 +19,9 @@ def bench(
     peers: Annotated[bool, typer.Option("--peers", help="Other packages on the same problems, side by side.")] = False,
     scale: Annotated[bool, typer.Option("--scale", help="From a thousand agents to a million.")] = False,
     most: Annotated[int | None, typer.Option(min=1000, help="Of --scale: agents at most.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of --scale: its picture.", show_default="scale.png")
+    ] = None,
     accuracy: Annotated[
         str | None, typer.Option(metavar="SETS", help="What models are worth: 'all', or some sets, such as adult,wine.")
     ] = None,
@@ -27,9 +30,9 @@ def bench(
     """Measure the engine beside plain NumPy, the network, other packages, growth, or what models are worth.
 
     Runs the folder `benchmarks` of a checkout of the repository. --peers makes an environment for each other package in
-    the cache; one that can't be installed here is reported as missing. --scale prints cost per round and memory, and
-    the slope of both; at a million agents it takes some 6 GB. --accuracy writes docs/accuracy.md, from what it measures
-    and has measured before.
+    the cache; one that can't be installed here is reported as missing. --scale prints and draws cost per round and
+    memory, with the slope of both; at a million agents it takes some 6 GB. --accuracy writes docs/accuracy.md, from
+    what it measures and has measured before.
 
     Example: confide bench --json > bench.json
     """
@@ -42,8 +45,11 @@ def bench(
         raise ConfideError(f"--nodes {nodes}: goes with --network")
     if most is not None and not scale:
         raise ConfideError(f"--most {most}: goes with --scale")
+    if plot is not None and not scale:
+        raise ConfideError(f"--plot {plot}: goes with --scale")
     script = find("many.py" if nodes is not None else chosen[0] if chosen else "run.py")
     more = [*(["--json"] if json else []), *([] if most is None else ["--most", str(most)])]
+    more += [] if plot is None else ["--plot", str(plot)]
     more += [] if accuracy is None else ["--only", accuracy]
     more += [] if nodes is None else ["--nodes", str(nodes), "--rounds", str(rounds)]
     done = subprocess.run([sys.executable, str(script), *more], check=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from confide.cli.evaluate import evaluate
-from confide.cli.lines import folded
+from confide.cli.lines import folded, more_than_useful
 from confide.cli.node_options import HERE, Home, Json, needed
 from confide.errors import ConfideError
 from confide.network.named import GRAPHS
@@ -73,8 +72,8 @@ def new(
 ) -> None:
     """Write federation.toml from the members' cards.
 
-    Without --algorithm the method and its parameters follow from rows, graph and budget; --set rounds=N is taken. One
-    that you name is tried without noise on invented rows, and a warning says if it ends far from the optimum.
+    Without --algorithm the method and its parameters follow from rows, graph and budget; --set rounds=N is taken. What
+    you set or name is tried without noise on invented rows, and a warning says if it ends far from the optimum.
 
     A Gaussian method without a noise gets the least that keeps every party within (ε, δ) as the secure sampler charges
     it, with room for --restarts: a crash at the wrong moment makes a node pay for a round again. Every member should
@@ -110,6 +109,7 @@ def new(
         restarts=restarts, timeout=timeout, patience=patience, test_noise_seed=test_noise_seed,
         relay=relay_card,
     )  # fmt: skip
+    rehearsal = rehearsed(found, algorithm == "auto") if algorithm != "auto" or set else ""
     write_whole(output, text.encode(), new=True)
     said: dict[str, Any] = {"federation": str(output), "hash": found.digest.hex(), "guarantee": str(found.guarantee),
             "algorithm": found.algorithm.name, "rounds": found.algorithm.rounds}  # fmt: skip
@@ -117,20 +117,24 @@ def new(
         said["package"] = found.package._asdict()
     if trusted := promise(found):
         said["promise"] = trusted
-    if algorithm != "auto":
-        said["rehearsal"] = tried(found)
+    if rehearsal:
+        said["rehearsal"] = rehearsal
     if json:
         typer.echo(jsonlib.dumps(said, ensure_ascii=False, indent=2))
     else:
-        cap = f"at most ε={epsilon:g} at δ={delta:g} each"
         method = found.algorithm
+        cap, useful = f"at most ε={epsilon:g} at δ={delta:g} each", ""
+        if found.guarantee.label == "none":
+            cap = f"NOT PRIVATE, no ε holds: {found.guarantee.reason}"
+        else:
+            useful = more_than_useful(epsilon, delta)
         typer.echo(folded(f"{output}: {len(members)} parties, {method.rounds} rounds of {method.name}, {cap}"))
         reason = why(method, found.public) if algorithm == "auto" else ""
         outside = ""
         if found.package is not None:
             outside = (f"{method.name} is code of the package {found.package}: every member needs the same, and agrees "
                        f"by --consent\nsource {found.package.source}")  # fmt: skip
-        for line in filter(None, (reason, *outside.splitlines(), trusted, f"guarantee {found.guarantee}",
+        for line in filter(None, (reason, *outside.splitlines(), useful, trusted, f"guarantee {found.guarantee}",
                                   f"hash {said['hash']}")):  # fmt: skip
             typer.echo(folded(line))
     if schema is not None:
@@ -323,19 +327,16 @@ def pair(text: str, sign: str, option: str) -> tuple[str, str]:
     return first, second
 
 
-def tried(found: Federation) -> str:
-    """What a rehearsal of a method that was set by hand says; a warning where it is far from the optimum."""
+def rehearsed(found: Federation, auto: bool) -> str:
+    """What a rehearsal of a method that was set by hand says."""
+    from confide.cli.compile import compiled
     from confide.cli.progress import bars
-    from confide.planning.rehearsal import rehearse
+    from confide.cli.rehearsed import tried
+    from confide.planning.ahead import REHEARSAL
 
+    compiled(REHEARSAL)
     with bars("rounds", passing=True) as heard:
-        out = rehearse(found.algorithm, found.public, watch=partial(heard, "trying it"))
-    if out.far:
-        typer.echo(folded(f"warning: {found.algorithm.name}: {out.why}: set step, coupling or rounds, or leave "
-                          "--algorithm out", rest=""), err=True)  # fmt: skip
-    elif out.gap is None:
-        typer.echo(folded(f"{found.algorithm.name}: {out.why}"), err=True)
-    return out.why
+        return tried(found.algorithm, found.public, heard, auto)
 
 
 def card_and_rows(text: str) -> tuple[Card, int]:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.lines import more_than_useful
 from confide.errors import ConfideError
 from confide.network.named import GRAPHS, check_graph
 
 if TYPE_CHECKING:
     from confide.estimators.fitting import FitOptions, Learned, PooledRows
+    from confide.problem.problem import Public
     from confide.runs.model import Model
+    from confide.runs.progress import Bars
     from confide.schema.schema import Schema
 
 MODELS = "logistic, svc, ridge, lasso, elastic-net, huber, quantile"
@@ -59,28 +62,27 @@ def fit(
 
     Runs every party on this machine, with secure noise. The file must fit the schema: the first row that does not is
     refused by line and column, before any training. No score is printed, as one computed from these rows would be a
-    release, unless --evaluate holds rows out to pay for it. Ctrl-C leaves no file; what a ledger was charged stays
-    charged.
+    release, unless --evaluate holds rows out to pay for it. What you set by --rounds or --algorithm is tried without
+    noise on invented rows first, and a warning says if it ends far from the optimum. Ctrl-C leaves no file; what a
+    ledger was charged stays charged.
 
     Example: confide fit data.csv --schema schema.toml --label income --group hospital --epsilon 1
     """
     from confide.cli.compile import compiled
+    from confide.cli.progress import bars
+    from confide.estimators.fitting import FitOptions, check_model, learn, usual
+    from confide.estimators.funds import open_budget
+    from confide.estimators.table import read_rows
     from confide.files import check_new
-    from confide.planning.ahead import FIT
+    from confide.planning.ahead import FIT, REHEARSAL
+    from confide.schema.chosen import agreed
+    from confide.schema.suggest import told_of_draft
 
     check_new(out, "--out")
     if run is not None:
         check_new(run, "--run")
         if run.absolute() == out.absolute():
             raise ConfideError(f"--run {run}: must be another file than --out")
-    compiled(FIT)  # before anything is imported that would compile one after the other
-    from confide.cli.progress import bars
-    from confide.estimators.fitting import FitOptions, check_model, learn, usual
-    from confide.estimators.funds import open_budget
-    from confide.estimators.table import read_rows
-    from confide.schema.chosen import agreed
-    from confide.schema.suggest import told_of_draft
-
     known, notes = agreed(schema, label, group)
     notes += told_of_draft(schema, out)
     check_owner(known, parties)
@@ -94,12 +96,18 @@ def fit(
         evaluate,
     )  # fmt: skip
     check_budget(settings, budget)
+    notes += filter(None, [more_than_useful(epsilon, delta)])
     rows = read_rows(data, known, parties)
+    by_hand = algorithm != "auto" or rounds is not None
+    compiled(REHEARSAL if by_hand else FIT)  # before anything is used that would compile one after the other
+    import sklearn as _  # noqa: F401  # one line where it is not installed, before a ledger hears of this
+
     if ledger is not None and population is not None:
         open_budget(ledger, population, budget, delta)
     with bars("rounds", passing=True) as heard:
         try:
-            learned = learn(rows, settings, partial(heard, "training"))
+            tries = rehearsing(heard, algorithm == "auto") if by_hand else None
+            learned = learn(rows, settings, partial(heard, "training"), tries)
         except ConfideError as error:  # in the words of the command line
             raise type(error)(str(error).replace("allow_unproven=True", "--allow-unproven")) from None
     made = learned.model(known)
@@ -150,17 +158,32 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
         return name
     from dataclasses import fields
 
-    from confide.algorithms import JointDescent
     from confide.algorithms.catalogue import method_class
     from confide.cli.federation import parameters
     from confide.files.parts import from_table
 
-    kind: Any = method_class(name, "--algorithm", {JointDescent.__name__: JointDescent})
+    kind: Any = method_class(name, "--algorithm")
     given = {**parameters(settings), **({} if rounds is None else {"rounds": rounds})}
     names = [f.name for f in fields(kind)]
     if unknown := [key for key in given if key not in names]:
         raise ConfideError(f"--set {unknown[0]}: must be a parameter of {name}: {', '.join(names)}")
     return from_table({**given, "name": kind.__name__}, "--algorithm", (kind,))
+
+
+def rehearsing(heard: Bars, auto: bool) -> Any:
+    """Calibration that first tries the method without noise on invented rows, once, before anything is paid for."""
+    from confide.cli.rehearsed import tried
+    from confide.estimators.one_fit import calibrated
+
+    done = []
+
+    def calibrate(method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
+        made = calibrated(method, public, mu, epsilon, delta)
+        if not done:  # several parts, one class against the rest each, are alike
+            done.append(tried(made, public, heard, auto))
+        return made
+
+    return calibrate
 
 
 def check_budget(settings: FitOptions, budget: float | None) -> None:

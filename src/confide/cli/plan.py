@@ -78,21 +78,22 @@ def plan(
     Example: confide plan --parties 5 --rows 4000 --features 20 --epsilon 0.5 1 3
     """
     from confide.cli.compile import compiled
+    from confide.cli.progress import bars
     from confide.files import check_new
     from confide.planning.ahead import PLAN
+    from confide.planning.plan import check_budgets
+    from confide.planning.plan import plan as forecast
 
     if plot is not None:
         check_new(plot, "--plot")
         from confide.cli.plan_picture import needed
 
         needed()
-    compiled(PLAN)  # before anything is imported that would compile one after the other
-    from confide.cli.progress import bars
-    from confide.planning.plan import plan as forecast
-
+    check_budgets(epsilon, delta)
     wanted, source = asked(model, delta, checked_graph(graph), rounds, quantile, data, schema, label, group, clip,
                            parties, rows, features, best, skew, collusion)  # fmt: skip
     settings = wanted.settings
+    compiled(PLAN)  # before anything is used that would compile one after the other
     with bars("fits", passing=True) as heard:
         found = forecast(source, epsilon, settings, seeds, partial(heard, "simulating"))
     if plot is not None:
@@ -207,8 +208,11 @@ def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
 
     epsilon = advised(found)
     console.print(f"\n{worth(found)}", markup=False)
-    console.print(f"What this forecasts at ε={epsilon:g}, by nodes or on one machine:", markup=False)
-    for name, words in commands(found, wanted, epsilon).items():
+    said = commands(found, wanted, epsilon)
+    whose = "by nodes, which hold a part of ε for restarts, or on one machine, where noise is a little less"
+    console.print(f"What this forecasts at ε={epsilon:g}, {whose if 'federation' in said else 'on one machine'}:",
+                  markup=False)  # fmt: skip
+    for name, words in said.items():
         if name == "federation" and len(found.names) > PARTIES:
             console.print(f"The command for {len(found.names)} nodes is in --json.", markup=False)
         else:

@@ -56,7 +56,7 @@ def suggest(
     elif output is None:
         typer.echo(document, nl=False)
     else:
-        typer.echo(f"{output}: a draft of {len(found.features)} features.\n"
+        typer.echo(f"{output}: a draft of {features(found)}.\n"
                    "Private until agreed: go through the lines marked AGREE first, each has its\n"
                    "reason, and do not send the file before.")  # fmt: skip
 
@@ -103,13 +103,18 @@ def merge(
     elif output is None:
         typer.echo(document, nl=False)
     else:
-        typer.echo(f"{output}: {len(found.features)} features, merged from {len(names)} files.")
+        typer.echo(f"{output}: {features(found)}, merged from {len(names)} files.")
         show_differences(differences)
     if private:
         told = (f"Still drafts: {', '.join(private)}. Their ranges and categories were read off rows and are private, "
                 "here and in what was merged. Their owners should replace them by what is known without the data, "
                 "before anybody else sees them.")  # fmt: skip
         typer.echo(folded(told, rest=""), err=True)
+
+
+def features(schema: Schema) -> str:
+    count = len(schema.features)
+    return f"{count} feature{'' if count == 1 else 's'}"
 
 
 def named(paths: list[Path]) -> dict[str, Path]:
@@ -180,7 +185,7 @@ def check(
         for line in found.header:
             typer.echo(folded(line, "  ", "    "))
     else:
-        typer.echo(f"{data}: {found.rows:,} rows, {len(agreed.features)} features")
+        typer.echo(f"{data}: {found.rows:,} rows, {features(agreed)}")
         show(counted(agreed, found))
         say("Does not fit", found.flaws, limit)
         say("Outside its range, counts as the nearer end", found.clipped, limit)

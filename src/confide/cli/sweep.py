@@ -71,13 +71,34 @@ def load(study: Path) -> dict[str, Any]:
 
     if not study.is_file():
         raise ConfideError(f"{study}: no such file; it is a Python file that sets methods and problems")
-    names = runpy.run_path(str(study))
+    try:
+        names = runpy.run_path(str(study))
+    except Exception as error:
+        if (blame := whose_fault(study, error)) is None:
+            raise
+        raise ConfideError(blame) from error
     asked = {name: names[name] for name in KNOWN if name in names}
     for name in ("methods", "problems"):
         if name not in asked:
             raise ConfideError(f"{study}: sets no {name}: it must set methods and problems, and may set "
                                f"{', '.join(KNOWN[2:])}")  # fmt: skip
     return asked
+
+
+def whose_fault(study: Path, error: Exception) -> str | None:
+    """What a study's own mistake is, with its line; None where our code broke under it."""
+    import traceback
+
+    from confide.errors import describe, expected
+
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {error.msg}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if not expected(error) and Path(frames[-1].filename).is_relative_to(Path(__file__).parents[1]):
+        return None
+    line = next((frame.lineno for frame in reversed(frames) if frame.filename == str(study)), 1)
+    kind = "" if expected(error) else f"{type(error).__name__}: "
+    return f"{study}, line {line}: {kind}{describe(error)}"
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -75,6 +75,7 @@ class PrivateEstimator(BaseEstimator):
     """
 
     _listener: ClassVar[Listener] = Listener()
+    _calibrated: ClassVar[engine.Calibrate] = staticmethod(engine.calibrated)  # how a method's noise is found
 
     epsilon: float = 1.0
     delta: float = 1e-5
@@ -99,14 +100,25 @@ class PrivateEstimator(BaseEstimator):
     # --- from a table to parties ------------------------------------------------------------------------------------
 
     def _table(self, X: Any, **options: Any) -> Any:
-        """X (and y) as scikit-learn checks them; its message about a text would show a value."""
+        """X (and y) as scikit-learn checks them.
+
+        Its message about a text would show a value, and the one about gaps advises to fill them with what is computed
+        from the rows: a release that nobody pays for.
+        """
         try:
             found = validate_data(self, X, **{"accept_sparse": "csr", "dtype": np.float64, **options})
             return (found[0], np.asarray(found[1], float)) if options.get("y_numeric") else found
         except ValueError as error:
-            if "could not convert" not in str(error):
+            said = str(error)
+            if not any(words in said for words in ("could not convert", "contains NaN", "contains infinity")):
                 raise
-        raise ConfideError("X or y holds text where a number is needed: encode it, for example by a schema")
+        if "could not convert" in said:
+            raise ConfideError("X or y holds text where a number is needed: encode it, for example by a schema")
+        what = "NaN" if "contains NaN" in said else "infinity or a value too large"
+        raise ConfideError(
+            f"X or y contains {what}: put a public value there, as a schema's `missing` does; one computed from the "
+            "rows, such as their mean, would be a release that nobody pays for"
+        )
 
     @property
     def _norm(self) -> float:
@@ -278,7 +290,7 @@ class PrivateEstimator(BaseEstimator):
             raise ConfideError(f"{method.name} pools all rows in one place: give a method that works over a network")
         if method.topology == "peer" and public.count == 1:
             raise ConfideError(f"{method.name} learns over a network: give groups, or parties to split the rows evenly")
-        method = engine.calibrated(method, public, mu, self.epsilon, self.delta)
+        method = self._calibrated(method, public, mu, self.epsilon, self.delta)
         chosen = isinstance(self.algorithm, str)
         self.choice_ = auto.why(method, public, mu, self._one_unit) if chosen else f"{method.name}, as given"
         return method

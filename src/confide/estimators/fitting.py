@@ -145,10 +145,13 @@ def bounded(epsilon: float) -> float | None:
     return epsilon if math.isfinite(epsilon) else None
 
 
-def learn(rows: PooledRows, settings: FitOptions, watch: Watch = lambda done, total: None) -> Learned:
-    """Learn from `rows`; `watch` hears of every round."""
+def learn(rows: PooledRows, settings: FitOptions, watch: Watch = lambda done, total: None,
+          calibrated: Any = None) -> Learned:  # fmt: skip
+    """Learn from `rows`; `watch` hears of every round; `calibrated` finds the noise in another way, as nodes do."""
     estimator = prepared(rows, settings)
     estimator._listener = heard = Progress(watch)
+    if calibrated is not None:
+        estimator._calibrated = calibrated
     began = time.perf_counter()
     several = len(rows.names) > 1
     estimator.fit(rows.X, rows.y, groups=rows.party if several else None)

@@ -36,15 +36,20 @@ def calibrated(document: dict[str, Any], given: Federation, restarts: int | None
         document["budget"]["restarts"] = more
     if not fixed:
         assert given.epsilon is not None and given.delta is not None and isinstance(method, GaussianRelease)
-        before = method
-        for _ in range(2):  # what is asked, and so how many numbers carry noise, may follow from what can be paid for
-            noised = method.schedule(given.public).noised
-            mu = budget(given.epsilon, given.delta, np.append(noised, [noised.max()] * more))  # as nodes charge it
-            method = method.calibrated(given.public, mu=mu)
-        if more:
-            method = method.calibrated(given.public, mu=mu / math.sqrt(1 + attempts_share(method, given, more)))
-        document["algorithm"] |= settled(before, method, given.public)
+        noised = with_room(method, given.public, given.epsilon, given.delta, more)
+        document["algorithm"] |= settled(method, noised, given.public)
     return federations.from_document(document)
+
+
+def with_room(method: GaussianRelease, public: Public, epsilon: float, delta: float, restarts: int) -> GaussianRelease:
+    """The method with the least noise for which all rounds and `restarts` more cost (ε, δ), as nodes charge it."""
+    for _ in range(2):  # what is asked, and so how many numbers carry noise, may follow from what can be paid for
+        noised = method.schedule(public).noised
+        mu = budget(epsilon, delta, np.append(noised, [noised.max()] * restarts))
+        method = method.calibrated(public, mu=mu)
+    if restarts:
+        method = method.calibrated(public, mu=mu / math.sqrt(1 + attempts_share(method, public, restarts)))
+    return method
 
 
 def settled(before: GaussianRelease, method: GaussianRelease, public: Public) -> dict[str, Any]:
@@ -56,10 +61,8 @@ def settled(before: GaussianRelease, method: GaussianRelease, public: Public) ->
     return {**found, "noise": np.asarray(method.noise).tolist()}
 
 
-def attempts_share(method: GaussianRelease, given: Federation, attempts: int) -> float:
+def attempts_share(method: GaussianRelease, public: Public, attempts: int) -> float:
     """What so many attempts take beside all rounds, as a share of their μ²; the largest, over parties (see `caps`)."""
-    rounds = np.array(
-        [np.broadcast_to(Total.of(now).gaussian, len(given.parties)) for now in method.events(given.public)]
-    )
-    again = np.resize(-np.sort(-rounds, axis=0), (attempts, len(given.parties)))
+    rounds = np.array([np.broadcast_to(Total.of(now).gaussian, public.count) for now in method.events(public)])
+    again = np.resize(-np.sort(-rounds, axis=0), (attempts, public.count))
     return float((again.sum(axis=0) / rounds.sum(axis=0)).max())

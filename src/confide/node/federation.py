@@ -272,7 +272,8 @@ def from_document(document: Mapping[str, Any]) -> Federation:
     budget = strict(top["budget"], "budget", ("epsilon", "delta"), ("restarts",)) if "budget" in top else {}
     for field, most in (("epsilon", np.inf), ("delta", 1.0)):
         if budget and not (finite(budget[field]) and 0 < budget[field] < most):
-            raise ConfideError(f"budget.{field}={budget[field]!r}: must be above 0" + (", below 1" * (most == 1.0)))
+            allowed = "above 0, below 1" if most == 1.0 else "finite and above 0"
+            raise ConfideError(f"budget.{field}={budget[field]!r}: must be {allowed}")
     restarts = budget.get("restarts", 0)
     if not (whole(restarts) and 0 <= restarts <= MOST_RESTARTS):
         raise ConfideError(f"budget.restarts={restarts!r}: must be a whole number from 0 to {MOST_RESTARTS}")

@@ -99,7 +99,9 @@ def _columns(f: Federation) -> Iterator[str]:
             yield f"{text(column.name)}: {_some(column.choices)}"
     if len(read) > SHOWN:
         yield f"and {len(read) - SHOWN} columns more"
-    yield "Other columns of your file are not read."
+    if ignored := tuple(column.name for column in f.schema.columns if column.kind == "ignore"):
+        yield f"Not read: {_some(ignored)}."
+    yield "A column of your file that is not declared here stops the node before any row is read."
 
 
 def _label(schema: Schema) -> str:

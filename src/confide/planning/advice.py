@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from confide.estimators.fitting import Array, FitOptions
-from confide.planning.plan import Forecast
+from confide.planning.plan import Forecast, nodes_learn
 
 # How nodes are told what `--model` means; a strength is the estimator's own where none is given.
 LOSSES = {
@@ -53,12 +53,15 @@ def first_worth(found: Forecast) -> list[float | None]:
 def worth(found: Forecast) -> str:
     """In one sentence, over a model of one's own without noise."""
     least = first_worth(found)
+    sure = "" if found.seeds > 1 else " (one seed: not sure)"
+    if not any(least):
+        tried = "any of these ε" if len(found.epsilons) > 1 else f"ε={found.epsilons[0]:g}"
+        return f"Joining is worth it for no party at {tried}{sure}."
     values = [e for e in found.epsilons if e in least]
     parts = [f"from ε={e:g} for {listed(found, [one == e for one in least])}" for e in values]
     if any(one is None for one in least):
         tried = "none of these ε" if len(found.epsilons) > 1 else f"not ε={found.epsilons[0]:g}"
         parts.append(f"at {tried} for {listed(found, [one is None for one in least])}".replace("at not", "not at"))
-    sure = "" if found.seeds > 1 else " (one seed: not sure)"
     return f"Joining is worth it {'; '.join(parts)}{sure}."
 
 
@@ -78,7 +81,7 @@ def advised(found: Forecast) -> float:
 def commands(found: Forecast, asked: Asked, epsilon: float) -> dict[str, list[str]]:
     """`federation new`, where nodes can learn that model, and `fit`, as words of a command line each."""
     out = {"fit": fit(asked, epsilon)}
-    if asked.settings.model != "svc" or asked.classes == 2:  # one against the rest is several runs
+    if nodes_learn(asked.settings.model, asked.classes):
         out = {"federation": federation(found, asked, epsilon), **out}
     return out
 

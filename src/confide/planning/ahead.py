@@ -126,6 +126,7 @@ Part = Callable[[], None]
 # Longest first: a stage ends when its last part does. The next stage calls what this one compiles.
 FIT: tuple[tuple[Part, ...], ...] = ((seeds_together, one_seed, secure_noise, bounded_rows, sums), (gradients,))
 PLAN = (FIT[0], (solver, gradients, seeded_noise))
+REHEARSAL = (FIT[0], (solver, gradients, seeded_noise, values))
 ALL = (FIT[0], (solver, gradients, seeded_noise, values), (whole_fit, peer_method))
 
 

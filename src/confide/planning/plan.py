@@ -7,6 +7,9 @@ For every seed there are fresh rows (or a fresh split of the party's own), and o
 all together without noise, and each party alone, without noise and at each ε. A party's models are scored on rows of
 its own kind that nothing learned from: it wants to know what joining adds *for it*.
 
+What is forecast is what nodes do: a part of each ε is held for rounds that crashes make a party pay for twice, so that
+`confide fit`, which holds none, has a little less noise.
+
 Forecasts from generated rows reveal nothing. Those from private rows are computed without noise: `for_release` is
 False, and every output says so.
 """
@@ -22,12 +25,14 @@ from numpy.typing import NDArray
 
 from confide.errors import ConfideError
 from confide.estimators.fitting import CLASSIFIERS, Array, FitOptions, Index, Learned, PooledRows, learn
+from confide.node.calibration import usual_restarts, with_room
 from confide.planning.rows import Generated as Generated
 from confide.planning.rows import Own as Own
 from confide.planning.rows import Source
+from confide.privacy.budget import limit
 from confide.problem import linear
 from confide.problem.checks import finite, whole
-from confide.problem.problem import Problem
+from confide.problem.problem import Problem, Public
 from confide.runs.evaluation import pinball, same_answer
 
 Watch = Callable[[int, int], None]  # (fits done, of how many)
@@ -114,8 +119,7 @@ def sd(scores: Array) -> float | None:
 def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOptions(), seeds: int = 5,  # noqa: B008
          watch: Watch = lambda done, total: None) -> Forecast:  # fmt: skip
     """Simulate; `watch` hears of every fit."""
-    if not epsilons or len(set(epsilons)) < len(epsilons) or not all(finite(e) and e > 0 for e in epsilons):
-        raise ConfideError(f"epsilon {', '.join(map(str, epsilons))}: must be different finite numbers above 0")
+    check_budgets(epsilons, settings.delta)
     if not (whole(seeds) and seeds >= 1):
         raise ConfideError(f"seeds {seeds}: must be a whole number of at least 1")
     values, K = tuple(sorted(epsilons)), source.parties
@@ -135,7 +139,7 @@ def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOp
         joint, private, fits = [], [], []
         for epsilon in values:
             now = replace(settings, epsilon=epsilon, seed=seed)
-            fits.append(learn(rows, now))
+            fits.append(learn(rows, now, calibrated=as_nodes if nodes_learn(settings.model, rows.classes) else None))
             joint.append(scale(fits[-1].estimator.predict(test.X)))
             tick()
             private.append([scale(by_itself(fits[-1], k, test.X, now))[k] for k in each(K, tick)])
@@ -159,6 +163,25 @@ def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOp
         rounds=np.array([fit.spent.rounds for fit in fits]), bytes_sent=np.array([fit.bytes_sent for fit in fits]),
         seconds=np.median(seconds, axis=0),
     )  # fmt: skip
+
+
+def check_budgets(epsilons: Sequence[float], delta: float) -> None:
+    """One line where these are no budgets to compare."""
+    if not epsilons or len(set(epsilons)) < len(epsilons) or not all(finite(e) and e > 0 for e in epsilons):
+        raise ConfideError(f"epsilon {', '.join(map(str, epsilons))}: must be different finite numbers above 0")
+    for epsilon in epsilons:
+        limit(epsilon, delta)
+
+
+def nodes_learn(model: str, classes: int) -> bool:
+    """Whether one run of nodes learns it: one class against the rest, for each, is several."""
+    return model != "svc" or classes == 2
+
+
+def as_nodes(method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
+    """With the noise of `confide federation new`, which leaves room for rounds that crashes make a party pay for."""
+    method.check(public)
+    return with_room(method, public, epsilon, delta, usual_restarts(method.rounds))
 
 
 def told(fit: Learned) -> str:

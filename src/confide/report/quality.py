@@ -168,7 +168,10 @@ def _measured(found: Quality) -> list[Markup]:
         lead.append(f": {first} on the test set.")
     told = element("p", f"{found.rows:,} rows, declared public: {found.source}. Intervals are 95 %, for the chance of "
                         "which rows are in the test set.", class_="soft")  # fmt: skip
-    note = None if found.public else element("p", f"{NOT_FOR_RELEASE.strip()} Not for release.", class_="private")
+    note = None
+    if not found.public:
+        alone = f"Alone means {found.own_model}, without noise. " if found.own_model else ""
+        note = element("p", f"{alone}{NOT_FOR_RELEASE.strip()} Not for release.", class_="private")
     cards = [card("How good it is", element("p", *lead, class_="lead"),
                   table(("", *names), rows, range(1, len(names) + 1)), note, told, id="scores")]  # fmt: skip
     if found.parties:

@@ -60,6 +60,7 @@ class Quality:
     classes: tuple[str, ...] = ()
     own: str = ""  # whose model `alone` is, where the test set names no party
     first: str = field(default="accuracy")
+    own_model: str = ""  # what `alone` minimises
 
     @property
     def public(self) -> bool:
@@ -72,7 +73,7 @@ class Quality:
 
         return {
             "source": self.source, "rows": self.rows, "joint": plain(self.joint), "same": plain(self.same),
-            "alone": plain(self.alone), "for_release": self.public,
+            "alone": plain(self.alone), "alone_minimises": self.own_model or None, "for_release": self.public,
             "parties": [{"name": p.name, "rows": p.rows, "joint": plain(p.joint), "same": plain(p.same),
                          "alone": plain(p.alone)} for p in self.parties],
         }  # fmt: skip

@@ -6,6 +6,7 @@ that is computed from private rows without noise, and the page that shows it is 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError
+from confide.files.parts import from_table
+from confide.problem import losses
 from confide.problem.losses import Logistic, Loss, Multinomial, Quantile, Squared
 from confide.problem.penalties import L2
 from confide.problem.problem import Problem
@@ -146,6 +149,7 @@ def quality(run: Run, test: TestSet, own: dict[str, Array] | None = None) -> Qua
         test.source, len(truth), score(found, everything), score([same], everything), together, parties,
         np.mean([scores.calibration(z, truth) for z in found], axis=0) if likely else None, setting.classes,
         single if test.party is None else "", "accuracy" if setting.labels != "real" else "R²",
+        "" if own is None else f"{own_loss(setting)!r}, {WEAK!r}",
     )  # fmt: skip
 
 
@@ -153,9 +157,7 @@ def own_models(file: Path, schema: Schema, setting: Setting, name: str | None = 
     """Each party's own model without noise, from a file that only its owner may read; `name`: all rows are its own."""
     grouped = name is None and schema.group is not None
     rows = read(file, schema, group=grouped)
-    loss: Loss = Squared() if setting.level is None else Quantile(setting.level)
-    if setting.labels != "real":
-        loss = Logistic() if setting.outputs == 1 else Multinomial(setting.outputs)
+    loss = own_loss(setting)
     whose: Any = np.full(len(rows.y), name or "you")
     if grouped and schema.group is not None:
         whose = np.array(schema.group.values)[rows.group]
@@ -164,6 +166,26 @@ def own_models(file: Path, schema: Schema, setting: Setting, name: str | None = 
         str(who): Problem(shards.only(k), loss, WEAK, "rows", setting.intercept).solve()
         for k, who in enumerate(shards.names)
     }
+
+
+def own_loss(setting: Setting) -> Loss:
+    """The run's, as its setting writes it; that of such labels where it is of nobody's we know, or one of several."""
+    try:
+        found: Loss = from_table(_table(ast.parse(setting.loss, mode="eval").body), "loss", losses.ALL).base
+        if (found.labels, found.outputs) == (setting.labels, setting.outputs):
+            return found
+    except (SyntaxError, ValueError):  # another package's, whose parameters may be anything
+        pass
+    if setting.labels == "real":
+        return Squared() if setting.level is None else Quantile(setting.level)
+    return Logistic() if setting.outputs == 1 else Multinomial(setting.outputs)
+
+
+def _table(written: ast.expr) -> Any:
+    """`Huber(width=1.0)` as a table with a name and parameters, as files have it."""
+    if isinstance(written, ast.Call) and isinstance(written.func, ast.Name):
+        return {"name": written.func.id, **{str(word.arg): _table(word.value) for word in written.keywords}}
+    return ast.literal_eval(written)
 
 
 def _truth(y: Any, setting: Setting) -> Any:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.algorithms import Algorithm
+from confide.algorithms import Algorithm, JointDescent
 from confide.algorithms.catalogue import method_class
 from confide.errors import ConfideError, WrongType
 from confide.network.graph import Graph
@@ -112,7 +112,8 @@ def sweep(
 ) -> Sweep:  # fmt: skip
     """Simulate every combination, those not yet kept; see the module's text for an example.
 
-    methods    an algorithm, a list of them, or name -> algorithm; a name of the registry stands for its defaults
+    methods    an algorithm, a list of them, or name -> algorithm; a name of `confide algorithms` stands for its
+               defaults, "auto" for JointDescent
     problems   a Problem, or name -> Problem
     graphs     a Graph, or name -> Graph; None for central methods
     epsilons   totals, above 0, to which each method is calibrated at `delta`; None leaves a method's noise as it is
@@ -203,7 +204,7 @@ def _named(given: Any, convert: Callable[[Any], Any], what: str) -> list[tuple[s
 
 def _algorithm(given: Any) -> Algorithm:
     if isinstance(given, str):
-        return method_class(given)()
+        return JointDescent() if given == "auto" else method_class(given)()
     if not isinstance(given, Algorithm):
         raise WrongType(f"method {given!r}: must be an algorithm or its name")
     return given

@@ -58,7 +58,8 @@ def _converted(table: dict[str, Any], where: str, **convert: Any) -> dict[str, A
             try:
                 out[name] = function(out[name])
             except TypeError:
-                raise ConfideError(f"{where}.{name}: must be texts or whole numbers") from None
+                what = "a list of texts or whole numbers" if function is _texts else "a text or a whole number"
+                raise ConfideError(f"{where}.{name}: must be {what}") from None
     return out
 
 

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from confide.errors import ConfideError
 from confide.schema.columns import number, plain
+from confide.schema.header import closest
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
+from confide.schema.tally import CODE
 
 ABSENT, NO_RULE = "(no such column)", "(no rule)"
 
@@ -112,7 +114,8 @@ class _Merger:
         have = {who: found[0] for who, found in given.items() if found}
         if all(c.kind == "ignore" for c in have.values()):
             return Column(name, "ignore")  # need not be there
-        kind = self.settle((*at, "kind"), {who: c[0].kind if c else ABSENT for who, c in given.items()}, kinds(have))
+        said = {who: c[0].kind if c else self.absent(who, name, have) for who, c in given.items()}
+        kind = self.settle((*at, "kind"), said, kinds(have, len(have) == len(given)))
         if kind == "ignore":
             return Column(name, kind)
         codes = [number(v) for c in have.values() for v in c.categories] if kind == "numeric" else []
@@ -132,6 +135,12 @@ class _Merger:
             self.settle((*at, "outside"), {who: c.outside for who, c in have.items()}, always("clip")),
             self.settle((*at, "missing_marks"), marks, without({plain(v) for v in categories})),
         )  # fmt: skip
+
+    def absent(self, who: str, name: str, have: Iterable[str]) -> str:
+        """What to say where a draft has no such column; perhaps it has the same by another name."""
+        taken = {c.name for other in have for c in self.drafts[other].columns}
+        alike = closest(name, [c.name for c in self.drafts[who].columns if c.name not in taken])
+        return ABSENT if alike is None else f"{ABSENT[:-1]}; {alike!r} is there)"
 
     def range(self, at: tuple[str, ...], have: Mapping[str, Any], more: list[float]) -> tuple[float, float]:
         """Around all ranges, and around codes that others took for categories or classes."""
@@ -176,12 +185,13 @@ def without(declared: set[str]) -> Callable[[list[Any]], tuple[str, ...]]:
     return lambda lists: tuple(m for m in union(lists) if plain(m) not in declared)
 
 
-def kinds(have: Mapping[str, Column]) -> Callable[[list[str]], str]:
-    """Of a column that is numeric to some and a category to others; ignored unless all can read it alike."""
+def kinds(have: Mapping[str, Column], everybody: bool) -> Callable[[list[str]], str]:
+    """Of a column that is numeric to some and a category to others; ignored unless all have it and read it alike."""
 
     def rule(given: list[str]) -> str:
         codes = [v for c in have.values() for v in c.categories]
-        alike = ABSENT not in given and "ignore" not in given and all(math.isfinite(number(v)) for v in codes)
+        amounts = all(math.isfinite(number(v)) and not CODE.fullmatch(v) for v in codes)  # 007 is none
+        alike = everybody and "ignore" not in given and amounts
         return "numeric" if alike else "ignore"
 
     return rule

@@ -31,7 +31,8 @@ def read_numbers(path: Path, fields: Collection[int] = ()) -> NDArray[np.float64
                 rows.append([number(field.strip()) for field in record])
                 for j, value in enumerate(rows[-1]):
                     if not np.isfinite(value):
-                        raise ConfideError(f"{where}, column {j + 1}: not a finite number")
+                        form = "" if rows[:-1] else "; rows of plain numbers, without a header, are read here"
+                        raise ConfideError(f"{where}, column {j + 1}: not a finite number{form}")
         except csv.Error:
             raise ConfideError(f"{path}, line {reader.line_num}: unreadable") from None
     if not rows:

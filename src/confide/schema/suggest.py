@@ -12,7 +12,7 @@ from pathlib import Path
 
 from confide.errors import ConfideError
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
-from confide.schema.tables import batches, header, places
+from confide.schema.tables import batches, header, is_unicode, places
 from confide.schema.tally import MOST, RARE, Tally
 
 HEAD = """\
@@ -26,6 +26,9 @@ HEAD = """\
 """
 PRIVATE = "PRIVATE until agreed"  # a file that says so, or has lines to agree on, is a draft
 
+COMMAS = "numbers with decimal commas; write points, as in 0.5"
+LONE = "from your rows; -1 is the only one below 0: a mark for missing?"
+
 Notes = dict[tuple[str, ...], str]
 
 
@@ -33,6 +36,7 @@ def suggest(path: str | Path, label: str | None = None, group: str | None = None
     """A schema that fits the file, and what to note at which field. The label is the last column if not named."""
     path = Path(path)
     names = header(path)
+    named = label is not None
     label = names[-1] if label is None else label
     for role, name in (("label", label), ("group", group)):
         if name is not None and name not in names:
@@ -41,6 +45,9 @@ def suggest(path: str | Path, label: str | None = None, group: str | None = None
         raise ConfideError(f"column {label!r} can't be both label and group")
     tallies = counted(path, names)
     columns = {name: _column(t) for name, t in tallies.items() if name not in (label, group)}
+    if all(column.kind == "ignore" for column, _ in columns.values()):
+        said = "; ".join(f"{c.name!r} is {why['kind']}" for c, why in columns.values())
+        raise ConfideError(f"{path}: no column to learn from: {said or 'it has the label alone'}")
     marks = set().union(*(t.marks for t in tallies.values())) - {""}
     schema = Schema(
         tuple(column for column, _ in columns.values()),
@@ -48,7 +55,7 @@ def suggest(path: str | Path, label: str | None = None, group: str | None = None
         _group(path, tallies[group]) if group is not None else None,
         missing_marks=tuple(sorted(marks)),
     )
-    notes = _notes(schema, tallies[label])
+    notes = _notes(schema, tallies[label], named)
     for c, why in columns.values():
         notes |= {("columns", c.name, field): f"AGREE: {reason}" for field, reason in why.items()}
     return schema, notes
@@ -78,6 +85,9 @@ def counted(path: Path, names: list[str]) -> dict[str, Tally]:
             tally.add(batch.columns[name])
     if seen == 0:
         raise ConfideError(f"{path}: no rows below the header")
+    for name, tally in tallies.items():  # what a draft would write
+        if not all(map(is_unicode, (*tally.values, *tally.words))):
+            raise ConfideError(f"{path}, column {name!r}: is not UTF-8: save the file as UTF-8")
     return tallies
 
 
@@ -108,7 +118,8 @@ def _column(t: Tally) -> tuple[Column, dict[str, str]]:
     if t.numeric:
         low, high = outward(*t.range)
         reasons |= {
-            "kind": _numbers(t), "low": "from your rows, rounded down", "high": "from your rows, rounded up",
+            "kind": _numbers(t), "low": LONE if t.lone_negative else "from your rows, rounded down",
+            "high": "from your rows, rounded up",
             "missing": f'a missing one counts as this; or "{MISSING}", a feature',
             "outside": 'one outside counts as the nearer end; or "invalid"',
         }  # fmt: skip
@@ -116,11 +127,17 @@ def _column(t: Tally) -> tuple[Column, dict[str, str]]:
         return Column(t.name, "numeric", low, high, missing=middle if gaps else None, missing_marks=marks), reasons
     assert t.few is not None
     reasons |= {
-        "kind": "few texts" if len(t.few) > 1 else "one text in all your rows; not in others'?",
+        "kind": _categories(t, len(t.few)),
         "categories": "from your rows" + (f"; some in fewer than {RARE}: one person's?" if t.rare else ""),
         "missing": "has a feature of its own; or name a category",
     }
     return Column(t.name, "category", categories=t.few, missing=MISSING if gaps else None, missing_marks=marks), reasons
+
+
+def _categories(t: Tally, count: int) -> str:
+    if count == 1:
+        return "one text in all your rows; not in others'?"
+    return "codes, as some begin with 0" if t.codes else "few texts"
 
 
 def _ignored(t: Tally) -> str:
@@ -129,10 +146,14 @@ def _ignored(t: Tally) -> str:
         return "not read: no value in any row"
     if t.dated:
         return "not read: dates; derive a number, such as age"
+    if t.decimal_commas:
+        return f"not read: {COMMAS}"
     if why := t.identifies:
         return f"not read: {why}"
     if t.numeric:
         return ""
+    if t.codes and (t.own or t.few is None):
+        return "not read: codes, as some begin with 0, too many for categories"
     if t.own:
         return "not read: nearly every row has its own text"
     return f"not read: more than {MOST} texts, too many for categories" if t.few is None else ""
@@ -150,6 +171,8 @@ def _numbers(t: Tally) -> str:
 
 
 def _label(path: Path, t: Tally) -> Target:
+    if t.decimal_commas:
+        raise ConfideError(f"{path}: column {t.name!r} can't be a label: {COMMAS}")
     if t.few is not None and len(t.few) == 2:
         return Target(t.name, "binary", t.few)
     if t.few is not None and len(t.few) > 2 and (not t.numeric or t.whole):
@@ -166,16 +189,18 @@ def _group(path: Path, t: Tally) -> Group:
     return Group(t.name, t.few)
 
 
-def _notes(schema: Schema, label: Tally) -> Notes:
+def _notes(schema: Schema, label: Tally, named: bool) -> Notes:
     """What to say at the fields that belong to no column."""
+    learned = "what is learned" if named else "what is learned: the last column, as none was named"
+    if label.marks or label.sentinels:
+        learned = f"{'what is learned' if named else 'the last column'}; rows without it do not fit: take them out"
     values = {"binary": "these become -1 and 1", "classes": "these become 0, 1, …"}.get(schema.label.kind, "")
-    gaps = label.marks or label.sentinels
     whole = schema.label.kind == "classes" and label.numeric
     return {
         ("row_norm",): "AGREE: longer rows are clipped to this",
         ("intercept",): "AGREE: the model has a constant term",
         ("missing_marks",): "AGREE: fields that mean missing, besides empty ones",
-        ("label", "name"): "AGREE: what is learned" + ("; rows without it do not fit: take them out" if gaps else ""),
+        ("label", "name"): f"AGREE: {learned}",
         ("label", "kind"): "AGREE: binary, classes or real" + ("; real, if an amount" if whole else ""),
         ("label", "values"): f"AGREE: {values}",
         ("label", "low"): "AGREE: from your rows, rounded down",

@@ -49,6 +49,8 @@ def header(path: Path) -> list[str]:
             raise ConfideError(
                 f"{path}: the header is one field, with semicolons or tabs in it: separate fields by commas"
             )
+    if not all(map(is_unicode, names)):
+        raise ConfideError(f"{path}: the header is not UTF-8: save the file as UTF-8")
     for j, name in enumerate(names):
         if not name:
             raise ConfideError(
@@ -58,6 +60,11 @@ def header(path: Path) -> list[str]:
         if name in names[:j]:
             raise ConfideError(f"{path}: columns {names.index(name) + 1} and {j + 1} of the header have the same name")
     return names
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a field was UTF-8: bytes that are not are read as lone surrogates."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def batches(path: Path, names: Sequence[str], rows: int) -> Iterator[Batch]:

@@ -23,6 +23,8 @@ DAY = r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|\d{
 CLOCK = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp][Mm])?(Z| ?[+-]\d{2}:?\d{2})?"
 DATE = re.compile(rf"{DAY}([T ]+{CLOCK})?|{CLOCK}", re.ASCII)
 STAMP = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])", re.ASCII)  # 20240131
+COMMA = re.compile(r"[+-]?\d+,\d+", re.ASCII)  # 0,118
+CODE = re.compile(r"0\d+", re.ASCII)  # 01001 and 007: their zeros mean something
 ID = re.compile(r"(^|_)(id|ids|nr|no|num|number|mrn|ssn|key|index|idx|uuid|code|record|case|patient|row|unnamed)(_|$)")
 
 
@@ -34,7 +36,7 @@ class Tally:
         self.marks: set[str] = set()  # of MARKS, and "", that were seen
         self.values: dict[str, int] = {}  # how often, of the first MOST + 1 values
         self.words: set[str] = set()  # fields that are no number, the first few
-        self.present = self.numbers = self.dates = self.stamps = 0
+        self.present = self.numbers = self.dates = self.stamps = self.commas = self.codes = 0
         self.low, self.high, self.whole = math.inf, -math.inf, True  # of numbers that can't be sentinels
         self.suspects: Counter[float] = Counter()  # numbers that may be
         self.seen: set[str] = set()
@@ -56,11 +58,13 @@ class Tally:
         x = number(t)
         if not math.isfinite(x):
             self.dates += n if DATE.fullmatch(t) else 0
+            self.commas += n if COMMA.fullmatch(t) else 0
             if len(self.words) <= 3:
                 self.words.add(t)
             return
         self.numbers += n
         self.stamps += n if STAMP.fullmatch(t) else 0
+        self.codes += n if CODE.fullmatch(t) else 0
         if x in SENTINELS:
             self.suspects[x] += n
         else:
@@ -79,9 +83,13 @@ class Tally:
 
     @property
     def numeric(self) -> bool:
-        """Numbers, but for a few fields of at most three kinds, which then mean "missing"."""
+        """Numbers, but for a few fields of at most three kinds, which then mean "missing"; not codes such as 007."""
         strays = self.present - self.numbers
-        return self.numbers > 0 and (strays == 0 or (len(self.words) <= 3 and 10 * strays <= self.present))
+        return (
+            self.numbers > 0
+            and not self.codes
+            and (strays == 0 or (len(self.words) <= 3 and 10 * strays <= self.present))
+        )
 
     @property
     def sentinels(self) -> tuple[str, ...]:
@@ -123,6 +131,16 @@ class Tally:
     @property
     def dated(self) -> bool:
         return self.present > 0 and 10 * max(self.dates, self.stamps) >= 9 * self.present
+
+    @property
+    def decimal_commas(self) -> bool:
+        """Numbers, some of them with a comma where a point must be."""
+        return self.commas > 0 and 10 * (self.commas + self.numbers) >= 9 * self.present
+
+    @property
+    def lone_negative(self) -> bool:
+        """Whole numbers from 0 on but for -1, which may be one of them and may mean "missing"."""
+        return self.suspects[-1] > 0 and self.whole and 0 <= self.low < self.high >= 2 and "-1" not in self.sentinels
 
     @property
     def own(self) -> bool:
