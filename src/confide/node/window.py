@@ -17,7 +17,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 from confide.network.channel import listener
 from confide.node.outlook import Outlook
@@ -132,7 +132,7 @@ class _Line(io.RawIOBase):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout: float = SECONDS
+    timeout: ClassVar[float] = SECONDS
     server_version, sys_version = "confide", ""
 
     def __init__(self, routes: dict[str, Callable[[], Answer]], local: bool, *args: Any) -> None:
@@ -142,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         self.connection = self.request
         line = _Line(self.request, time.monotonic() + self.timeout)
-        self.rfile, self.wfile = io.BufferedReader(line), line
+        self.rfile, self.wfile = io.BufferedReader(line), line  # type: ignore[assignment]
 
     def do_GET(self) -> None:
         asked = (self.headers.get("Host") or "").rsplit(":", 1)[0]
