@@ -67,7 +67,7 @@ def test_five_members_three_without_a_port_and_the_relay_killed_twice(tmp_path):
 
 
 def test_a_key_is_replaced_behind_the_relay_which_is_not_started_again(tmp_path):
-    """Elm takes no connections. Birch is away meanwhile, so that nobody trains; it brings its signature on a file."""
+    """Elm takes no connections. Birch is away meanwhile, so that nobody trains; signatures are handed on as a file."""
 
     def papers(name):
         return Papers.of(tmp_path / name, village.federation)
@@ -94,11 +94,21 @@ def test_a_key_is_replaced_behind_the_relay_which_is_not_started_again(tmp_path)
         amendment = tmp_path / "amendment.toml"
         confide("federation", "amend", village.file, "--home", tmp_path / "elm", "--card", card, "--output", amendment,
                 "--yes")  # fmt: skip
-        for name in ("birch", "ash", "cedar", "doum"):
-            more = [] if name == "birch" else ["--papers", papers("birch").path]
-            confide("federation", "sign", village.file, "--home", tmp_path / name, "--amendment", amendment, *more,
-                    "--yes")  # fmt: skip
-        assert wait_for(lambda: all(papers(name).chain for name in ("ash", "cedar", "doum", "elm")))
+        before = "elm"
+        for name in (
+            "birch",
+            "ash",
+            "cedar",
+            "doum",
+            "elm",
+            "birch",
+            "ash",
+            "cedar",
+        ):  # the file goes around: all have all
+            confide("federation", "sign", village.file, "--home", tmp_path / name, "--amendment", amendment, "--papers",
+                    papers(before).path, "--yes")  # fmt: skip
+            before = name
+        assert all(papers(name).chain for name in NAMES)
         assert wait_for(lambda: village.status("elm")["relay"] not in ("", "up")), village.status("elm")
         write_whole(handed, papers("elm").path.read_bytes())
         assert wait_for(lambda: village.status("elm")["relay"] == "up"), village.log("relay")

@@ -204,8 +204,8 @@ class PrivateSum:
                 self.frames[self._pass.due.key] = stored
                 self._pass.restore(stored)
                 self._finish()
-            elif known := [(l, received[l, p.key]) for l, p in self.wanted.items() if (l, p.key) in received]:
-                made += [new for l, frame in known if (new := self._pass.hear(l, frame)) is not None]
+            elif there := [(l, received[l, p.key]) for l, p in self.wanted.items() if (l, p.key) in received]:
+                made += [new for l, frame in there if (new := self._pass.hear(l, frame)) is not None]
                 self._finish()
             else:
                 break
