@@ -439,6 +439,53 @@ def test_a_new_key_signs_and_the_old_one_has_no_part_in_it(village):
             "elm": village.identities["elm"].sign(stolen.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
 
 
+def test_a_new_key_is_all_that_changes_among_the_members(village):
+    """Or one member could make keys for all others, or for the last of those whom it leaves, and sign for them."""
+    made = {name: Identity.make(name, card.address) for name, card in village.federation.cards.items()}
+    for what in (
+        {"cards": tuple(made[name].card for name in NAMES if name != "elm")},
+        {"cards": (made["ash"].card,), "without": ("birch", "cedar", "doum")},
+    ):
+        alone = change(village.federation, **what)
+        with pytest.raises(ConfideError, match="a new key must be all that changes among the members"):
+            amended(village.federation, alone)
+        signers = {**made, "elm": village.identities["elm"]}
+        told = text(Papers(village.federation), amendments=[{"text": alone.document(), "signatures": {
+            name: signers[name].sign(alone.hash, AMENDMENT_LABEL).hex() for name in NAMES}}])  # fmt: skip
+        papers = Papers(village.federation)
+        with pytest.raises(ConfideError):
+            papers.take(told)
+        assert papers.current is village.federation and not papers.pending
+
+
+def test_a_key_that_someone_made_for_a_member_does_not_keep_it_from_signing(village):
+    """Who is to leave proposes one for ash, of its own making: ash still signs that it leaves, and that counts."""
+    made = Identity.make("ash", village.federation.cards["ash"].address)
+    bogus, leave = change(village.federation, cards=(made.card,)), change(village.federation, without=("elm",))
+    papers = Papers(village.federation)
+    papers.take(text(papers, amendments=[{"text": bogus.document(), "signatures": {
+        "ash": made.sign(bogus.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+    assert [draft.change.hash for draft in papers.pending.values()] == [bogus.hash]
+    signed(papers, village.identities, leave, [name for name in NAMES if name != "elm"])
+    assert papers.current.head == leave.hash
+    with pytest.raises(ConfideError, match="ash has signed"):  # of its own key it is held to its word
+        other = Papers(village.federation)
+        signed(other, village.identities, leave, ["ash"])
+        signed(other, village.identities, change(village.federation, without=("doum",)), ["ash"])
+
+
+def test_that_members_parted_ways_is_kept(village, tmp_path):
+    """A node that starts again does not go on before someone shows it both amendments again."""
+    two = [change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0)]
+    told = [signed(Papers(village.federation), village.identities, one, NAMES).pack() for one in two]
+    papers = Papers.of(tmp_path, village.federation)
+    assert papers.take(told[0])
+    with pytest.raises(Untrusted, match="have parted ways"):
+        papers.take(told[1])
+    with pytest.raises(Untrusted, match="have parted ways"):
+        Papers.of(tmp_path, village.federation)
+
+
 def test_an_address_changes_with_everyones_word(village):
     moved = office.compose(village.federation, [], [], {"elm": "elm.example.org:7000"}, [], None, None)
     now = amended(village.federation, moved)

@@ -304,11 +304,13 @@ def amendment_in_force(village):
     card = load_card(new_key(home))
     ids = {**village.identities, "ash": Identity.load(card_folder(home, card))}
     state, papers = village.federation, Papers.of(home, village.federation)
-    change = Amendment(state.digest, state.head, 1, ("birch",), epsilon=30.0, cards=(card,))
-    for name in NAMES:
-        if name != "birch":
-            papers.sign_amendment(ids[name], change)
-    assert papers.current.head == change.hash
+    change = Amendment(state.digest, state.head, 1, ("birch",), epsilon=30.0)
+    for number, after in ((1, ids | village.identities), (2, ids)):  # a new key is an amendment of its own
+        for name in NAMES:
+            if name != "birch":
+                papers.sign_amendment(after[name], change)
+        assert papers.current.head == change.hash
+        change = Amendment(state.digest, papers.current.head, number + 1, cards=(card,))
     return papers.current, card
 
 

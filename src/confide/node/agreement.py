@@ -56,11 +56,11 @@ class Draft:
     def unsigned(self) -> list[str]:
         return [name for name in self.signers() if name not in self.signatures]
 
-    def card_of(self, name: str) -> Card | None:
-        """By which a signature of this name is checked: a member that leaves may say that it agrees."""
-        before = self.leaves.before
-        assert before is not None
-        return _signing_cards(before, self.change).get(name)
+    @property
+    def cards(self) -> dict[str, Card]:
+        """By which signatures are checked: a member that leaves may say that it agrees."""
+        assert self.leaves.before is not None
+        return _signing_cards(self.leaves.before, self.change)
 
 
 class Papers:
@@ -83,7 +83,15 @@ class Papers:
         """Those in a node's home."""
         out = cls(founding, home / FOLDER / f"{founding.digest.hex()[:16]}.json")
         out.refresh()
+        if out._parted.exists():
+            raise Untrusted(out._parted.read_text(encoding="utf-8"))
         return out
+
+    @property
+    def _parted(self) -> Path:
+        """Where it is kept that the members have parted ways: a run does not go on after that."""
+        assert self.path is not None
+        return self.path.with_suffix(".divided")
 
     # --- who has signed -----------------------------------------------------------------------------------------------
 
@@ -108,7 +116,7 @@ class Papers:
         draft = self.draft(change)
         if any(draft is one for one in self.chain):
             return draft
-        if (card := draft.card_of(name)) is None or card.digest != identity.card.digest:
+        if (card := draft.cards.get(name)) is None or card.digest != identity.card.digest:
             raise ConfideError(f"amendment {change.number}: the key of {name} that is here has no part in it")
         other = self._signed_otherwise(name, change)
         if other is not None:
@@ -196,6 +204,8 @@ class Papers:
         if self.pack() != self._kept:
             self.save()
         if self.divided:
+            if self.path is not None:
+                write_whole(self._parted, self.divided.encode(), 0o600)
             raise Untrusted(self.divided)
         if wrong is not None:
             raise wrong
@@ -250,7 +260,10 @@ class Papers:
         return next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
 
     def _signed_otherwise(self, name: str, change: Amendment) -> Draft | None:
-        return next((d for key, d in self.pending.items() if key != change.hash and name in d.signatures), None)
+        """Another one of the same state that this name signed, with the same key: anyone can make a new one for it."""
+        card = _signing_cards(self.current, change).get(name)
+        others = (draft for key, draft in self.pending.items() if key != change.hash and name in draft.signatures)
+        return next((d for d in others if card is not None and d.cards[name].digest == card.digest), None)
 
     def _advance(self) -> None:
         """An amendment that all have signed is in force."""

@@ -11,8 +11,10 @@
     [[members]]                      cards in the place of those of the same name: another address, or another key
 
 It is in force once every member that it leaves has signed its hash, with the key that it leaves to them (`agreement`):
-so a lost member cannot prevent it, a stolen key takes no part, and a new key proves that it is held. The chain of
-hashes leads back to the file, so that an old amendment cannot be brought again.
+so a lost member cannot prevent it, a stolen key takes no part, and a new key proves that it is held. Whose it is, the
+others vouch for, each with the key that it has: an amendment brings one new key at most, and nobody leaves by the same
+one, or a member could give new keys of its own making to all others and sign for them. The chain of hashes leads back
+to the file, so that an old amendment cannot be brought again.
 
 **A member leaves.** The state of a peer method is a function of messages. It is computed again from the journal with
 the links that remain, as if those to the lost member had never been, and links that are added as if they had always
@@ -183,6 +185,10 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
     keys = [card.name for card in change.cards if card.digest != federation.cards.get(card.name, card).digest]
     if federation.summed and (keys or change.rounds):
         raise ConfideError(f"{federation.algorithm.name}: keys and rounds of a private sum stay: begin another run")
+    if len(keys) > 1 or (keys and change.without):
+        others = f"those of {', '.join(keys[1:])}" if len(keys) > 1 else f"without {', '.join(change.without)}"
+        raise ConfideError(f"the key of {keys[0]} and {others}: a new key must be all that changes among the members: "
+                           "one amendment each")  # fmt: skip
     if len(federation.parties) - len(change.without) < 2:
         raise ConfideError(f"without {', '.join(change.without)}: learning over a network needs at least 2 parties")
     if federation.summed and change.without:

@@ -32,7 +32,7 @@ def sign(papers: Papers, keys: Keys, file: Path) -> None:
 
 def sign_amendment(papers: Papers, keys: Keys, draft: Draft) -> None:
     """With the key that the amendment leaves to this node, or, if it leaves, the one it has."""
-    card = draft.card_of(keys.name)
+    card = draft.cards.get(keys.name)
     if card is None or card.digest not in keys:
         raise ConfideError(f"amendment {draft.change.number}: its card of {keys.name} is of a key that is not here")
     papers.sign_amendment(replace(keys[card.digest], card=card), draft.change)
