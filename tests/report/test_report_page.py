@@ -300,8 +300,9 @@ def test_a_public_test_set_by_name_or_by_order(tmp_path):
     ("text", "named"),
     [
         ("a,b\n1,2\n", "the model reads"),
-        ("", "at least two columns"),
-        ("a,b,c,y\n1,2,3\n", "line 2 has 3 fields"),
+        ("", "an empty file, without even a header"),
+        ("y\n1\n", "the model reads"),
+        ("a,b,c,y\n1,2,3\n", "line 2: 3 fields, the header has 4"),
         ("a,b,c,y\n1,2,three,1\n", "three"),
         ("a,b,c,y\n1,2,3,7\n", "test label '7'"),
         ("a,b,c,y\n1,2,nan,1\n", "not a finite"),
