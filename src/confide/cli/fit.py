@@ -175,7 +175,7 @@ def rehearsing(heard: Bars, auto: bool) -> Any:
     from confide.cli.rehearsed import tried
     from confide.estimators.one_fit import calibrated
 
-    done = []
+    done: list[str] = []
 
     def calibrate(method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
         made = calibrated(method, public, mu, epsilon, delta)
