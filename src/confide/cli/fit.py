@@ -106,7 +106,7 @@ def fit(
         open_budget(ledger, population, budget, delta)
     with bars("rounds", passing=True) as heard:
         try:
-            tries = rehearsing(heard, algorithm == "auto") if by_hand else None
+            tries = rehearsing(heard, algorithm == "auto", allow_unproven) if by_hand else None
             learned = learn(rows, settings, partial(heard, "training"), tries)
         except ConfideError as error:  # in the words of the command line
             raise type(error)(str(error).replace("allow_unproven=True", "--allow-unproven")) from None
@@ -170,16 +170,17 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
     return from_table({**given, "name": kind.__name__}, "--algorithm", (kind,))
 
 
-def rehearsing(heard: Bars, auto: bool) -> Any:
+def rehearsing(heard: Bars, auto: bool, allow_unproven: bool) -> Any:
     """Calibration that first tries the method without noise on invented rows, once, before anything is paid for."""
     from confide.cli.rehearsed import tried
     from confide.estimators.one_fit import calibrated
 
-    done = []
+    done: list[str] = []
 
     def calibrate(method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
         made = calibrated(method, public, mu, epsilon, delta)
-        if not done:  # several parts, one class against the rest each, are alike
+        refused = made.guarantee(public).label != "proven" and not allow_unproven  # which is said soon
+        if not done and not refused:  # several parts, one class against the rest each, are alike
             done.append(tried(made, public, heard, auto))
         return made
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import fields
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,13 +15,20 @@ if TYPE_CHECKING:
     from confide.runs.progress import Bars
 
 TURNED = ("step", "coupling", "rounds")  # what decides how far a method comes, where it has them
+SOON = 2.0  # seconds after which there is word of how far it is: most rehearsals take less
 
 
 def tried(method: Any, public: Public, heard: Bars, auto: bool = False) -> str:
     """What a rehearsal says; `auto`: its rounds alone were set."""
     from confide.planning.rehearsal import rehearse
 
-    out = rehearse(method, public, watch=partial(heard, "trying it"))
+    began = time.monotonic()
+
+    def watch(done: int, total: int) -> None:
+        if time.monotonic() - began > SOON:
+            heard("trying it", done, total)
+
+    out = rehearse(method, public, watch=watch)
     heard.remove("trying it")
     if out.far:
         own = [name for name in TURNED if name in {one.name for one in fields(method)}]

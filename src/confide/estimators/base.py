@@ -75,7 +75,7 @@ class PrivateEstimator(BaseEstimator):
     """
 
     _listener: ClassVar[Listener] = Listener()
-    _calibrated: ClassVar[engine.Calibrate] = staticmethod(engine.calibrated)  # how a method's noise is found
+    _calibrated: ClassVar[Any] = staticmethod(engine.calibrated)  # how a method's noise is found
 
     epsilon: float = 1.0
     delta: float = 1e-5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -25,7 +25,6 @@ from confide.runs.trust import Trust, trust
 
 Array = NDArray[np.float64]
 SELECTION = "this fit only; selection not covered"
-Calibrate = Callable[[Any, Public, float, float, float], Any]  # (method, public, μ, ε, δ) -> the method with its noise
 
 
 @dataclass(frozen=True, eq=False)
