@@ -219,9 +219,10 @@ class Trainer(Base):
         """Read the rows and make the first message that is not in the journal yet."""
         if self.t < self.rounds:
             assert self._data is not None
-            self.party.hold(self._block(self._data))
+            block = self._block(self._data)
+            self.party.hold(block)
             if self.purse is not None:
-                said = self.purse.note_rows(bytes_of(self.party.block))
+                said = self.purse.note_rows(bytes_of(block))
                 self.notice = "; ".join(filter(None, (self.notice, said)))
             self._send()
 
