@@ -107,7 +107,7 @@ def beside(
                      for j in range(draws)])
             for i, s in enumerate(parts)
         ])  # fmt: skip
-        yield result(name, name, what, epsilon, ours[epsilon, what], limits(what, epsilon))
+        yield result(name, name, what, epsilon, ours[epsilon, what], limits(what, epsilon), of="method")
     if name == "adult" and not slow:
         return
     for epsilon in EPSILONS:
@@ -126,7 +126,7 @@ def beside(
         yield result(name, name, f"curator: {rounds} rounds, step {step:g}, {averaged}", epsilon, tuned)
         for what in networks:
             yield result(name, name, f"{what}: above the curator", epsilon, ours[epsilon, what] - tuned,
-                         limits("above", epsilon), "points")  # fmt: skip
+                         limits("above", epsilon), "points", "method")  # fmt: skip
 
 
 # --- tables as scikit-learn has them, beside diffprivlib and no privacy -----------------------------------------------
@@ -147,13 +147,13 @@ def tables(kept: Kept, count: int, only: tuple[str, ...] = TABLES) -> Iterator[R
             values = [kept(f"table {name} {what} {epsilon:g} {i}",
                            lambda a=(rows, s, epsilon, i, parties): estimator_score(*a), "estimators")
                       for i, s in enumerate(parts)]  # fmt: skip
-            yield result("tables", name, what, epsilon, values, unit=unit)
+            yield result("tables", name, what, epsilon, values, unit=unit, of="estimators")
         if regress:
             for epsilon in FEW_EPSILONS:
                 values = [kept(f"table {name} bought {epsilon:g} {i}",
                                lambda a=(rows, s, epsilon, i, None, True): estimator_score(*a), "estimators")
                           for i, s in enumerate(parts)]  # fmt: skip
-                yield result("tables", name, "alone, range bought", epsilon, values, unit=unit)
+                yield result("tables", name, "alone, range bought", epsilon, values, unit=unit, of="estimators")
         key = f"table {name} diffprivlib {count}"
         peer = kept(key, lambda a=(rows, parts): by_diffprivlib(*a)) if kept.peers or key in kept.known else None
         for epsilon in FEW_EPSILONS:
@@ -262,7 +262,9 @@ def regressions(kept: Kept, count: int) -> Iterator[Result]:
                   for seed in range(FIRST, FIRST + count)]  # fmt: skip
         most = {"ridge": {1_000: 32.0, 10_000: 30.0}, "median": {1_000: 5.0}}.get(what, {}).get(n)
         unit = "excess absolute error, %" if what == "median" else "variance left unexplained, %"
-        yield result("regression", f"line, {n:,} rows", f"{what}, 5 parties, c=1", epsilon, values, most, unit)
+        yield result(
+            "regression", f"line, {n:,} rows", f"{what}, 5 parties, c=1", epsilon, values, most, unit, "method"
+        )
 
 
 def quantiles(kept: Kept, count: int) -> Iterator[Result]:
@@ -289,11 +291,10 @@ def quantiles(kept: Kept, count: int) -> Iterator[Result]:
     for level, epsilon in itertools.product((0.5, 0.9), (1.0, 3.0)):
         values = [
             kept(f"quantile {level} {epsilon:g} {s}", lambda a=(level, epsilon, s): one(*a), "estimators")
-            for s in range(count)
+            for s in range(FIRST, FIRST + count)
         ]
-        yield result(
-            "quantiles", "line, 1,000 rows", f"τ={level:g}, alone", epsilon, values, unit="excess pinball loss, %"
-        )
+        yield result("quantiles", "line, 1,000 rows", f"τ={level:g}, alone", epsilon, values,
+                     unit="excess pinball loss, %", of="estimators")  # fmt: skip
 
 
 def curves(kept: Kept, count: int) -> Iterator[Result]:
@@ -301,12 +302,10 @@ def curves(kept: Kept, count: int) -> Iterator[Result]:
     from auto import curve_error
 
     values = [
-        kept(f"curves bspline 5 {s}", lambda s=s: curve_error("bspline", 5, s), "estimators")
-        for s in range(min(count, 4))
+        kept(f"curves bspline 5 {s}", lambda s=s: curve_error("bspline", 5, s), "estimators") for s in range(count)
     ]
-    yield result(
-        "curves", "100,000 curves", "five B-splines, 50 parties", 0.78, values, 0.015, "integrated squared error"
-    )
+    yield result("curves", "100,000 curves", "five B-splines, 50 parties", 0.78, values, 0.015,
+                 "integrated squared error", "estimators")  # fmt: skip
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------

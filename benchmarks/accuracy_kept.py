@@ -30,15 +30,23 @@ class Result:
     splits: int
     unit: str = "test error, %"
     limit: float | None = None
+    of: str = ""  # what code of confide it depends on: "method", "estimators" or none
+    code: str = ""  # a hash of that code, as it was
 
     @property
     def met(self) -> bool | None:
         return None if self.limit is None else self.value <= self.limit
 
+    @property
+    def earlier(self) -> bool:
+        """Whether the code it depends on has changed since."""
+        return bool(self.of) and self.code != code(self.of)
 
-def result(part, name, what, epsilon, values, limit=None, unit="test error, %") -> Result:
+
+def result(part, name, what, epsilon, values, limit=None, unit="test error, %", of="") -> Result:
     error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return Result(part, name, what, epsilon, float(np.mean(values)), error, len(values), unit, limit)
+    made_by = code(of) if of else ""
+    return Result(part, name, what, epsilon, float(np.mean(values)), error, len(values), unit, limit, of, made_by)
 
 
 # --- what was computed before -----------------------------------------------------------------------------------------
@@ -56,7 +64,7 @@ class Kept:
                 self.known[one["key"]] = one["value"]
 
     def __call__(self, key: str, make: Callable[[], object], of: str = ""):
-        """The value of `make`, once; `of`: what code of confide it depends on, "method", "estimators" or none."""
+        """The value of `make`, once; `of`: what code of confide it depends on."""
         key = f"{key} {code(of)}" if of else key
         if key not in self.known:
             value = make()

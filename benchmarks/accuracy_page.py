@@ -124,7 +124,10 @@ def write() -> None:
                        for name in dict.fromkeys(one.set for one in every))  # fmt: skip
     missed = [f"{one.set}, ε={one.epsilon:g}, {one.what}: {shown(one)} where {one.limit:g} is the limit"
               for one in every if one.met is False]  # fmt: skip
-    parts += ["## Beyond a limit", "\n".join(f"* {text}" for text in missed) or "Nothing.", f"Splits: {counts}."]
+    earlier = list(dict.fromkeys(one.set for one in every if one.earlier))
+    parts += ["## Beyond a limit", "\n".join(f"* {text}" for text in missed) or "Nothing.", f"Splits: {counts}.",
+              f"Measured with code that has changed since: {', '.join(earlier)}." if earlier
+              else "All numbers were measured with the code as it is."]  # fmt: skip
     PAGE.write_text("\n\n".join(part.rstrip("\n") for part in parts) + "\n")
     print(f"{PAGE.name}: {len(every)} numbers, {len(missed)} beyond a limit")
 

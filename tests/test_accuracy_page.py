@@ -56,6 +56,16 @@ def test_the_page_shows_what_is_beyond_a_limit(parts):
     assert "Nothing." in page.PAGE.read_text() and "15.50" not in page.PAGE.read_text()
 
 
+def test_the_page_says_which_numbers_are_of_earlier_code(parts, monkeypatch):
+    kept, page = parts
+    page.note([kept.result("adult", "adult", "5 parties, c=1", 1.0, [15.0, 16.0], of="method")])
+    page.write()
+    assert "measured with the code as it is." in page.PAGE.read_text()
+    monkeypatch.setattr(kept, "code", lambda of: "another")
+    page.write()
+    assert "Measured with code that has changed since: adult." in page.PAGE.read_text()
+
+
 def test_the_page_that_ships_is_of_the_numbers_that_ship(parts, monkeypatch):
     _, page = parts
     docs = FOLDER.parent / "docs"
