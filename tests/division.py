@@ -1,8 +1,8 @@
 """How tests are divided: fast, slow (left out of `make test-fast`) and long (left out of `make test`).
 
-Long is what repeats whole reproductions, attacks every method, kills processes at random, builds the site or a wheel,
-or needs a browser: `make test-long`. Long tests are slow, too. Tables here, rather than marks on each test, show the
-division at a glance; a test says `slow` itself where its neighbours are not.
+Long is what repeats whole reproductions, attacks every method, tries a bound at every size, kills processes at random,
+runs a tutorial, builds the site or a wheel, or needs a browser: `make test-long`. Long tests are slow, too. Tables,
+rather than marks on each test, show the division at a glance; a test says `slow` itself where its neighbours are not.
 """
 
 LONG_SECONDS = 1800  # before a long test is ended
@@ -15,13 +15,20 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "experiments/test_criteria.py",
     "algorithms/test_catalogue.py::test_it_is_fitted_and_audited_by_its_name",
     "algorithms/test_catalogue.py::test_it_is_listed_and_swept",
+    "audit/test_audit.py::test_a_slip_fails_the_same_command",
     "audit/test_audit.py::test_few_seeds_contradict_a_proven_method",
     "audit/test_audit.py::test_pdmls_features_cost_more_than_10",
+    "audit/test_audit.py::test_what_an_attack_found_is_found_again",
+    "audit/test_colluders.py::test_no_coalition_contradicts_the_table_and_each_nearly_attains_it",
+    "audit/test_family.py::test_a_proven_method_withstands_the_family",
     "cli/test_cli.py::test_demo_json_is_all_of_stdout",
     "cli/test_cli.py::test_demo_prints_its_table_in_80_columns",
     "cli/test_compile.py::test_after_it_a_fit_compiles_nothing",
     "cli/test_plan_cli.py::test_many_parties_and_many_epsilons_fit_too",
     "cli/test_plan_cli.py::test_the_commands_that_were_forecast_run",
+    "contracts/test_convergence.py::test_subgradient_steps_come_closer_with_more_rounds",
+    "contracts/test_joint_descent.py::test_standardised_and_clipped_it_reaches_another_optimum",
+    "contracts/test_sensitivity.py::test_a_rows_share_is_a_part_of_it",
     "demo/test_network.py",
     "demo/test_simulated.py",
     "estimators/test_evaluating.py::test_intervals_cover_what_new_rows_say",
@@ -41,11 +48,14 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "node/test_view.py::test_a_node_at_a_terminal",
     "papers/reproduce/test_experiment_files.py::test_no_code_that_runs_is_left_out",
     "papers/reproduce/test_runs.py::test_a_dask_cluster_gives_the_same_numbers",
+    "problem/test_bounded.py::test_rows_of_every_size_are_bounded_at_points_of_every_size",
+    "problem/test_solve.py::test_sparse_mapped_and_float32_rows_give_the_same_optimum",
     "report/test_report_browser.py",
     "runs/test_model.py::test_predict_takes_what_a_node_exports",
     "schema/test_reader_limits.py::test_memory_does_not_depend_on_the_size_of_the_file",
     "test_compiled.py::test_editing_an_inlined_file_compiles_again",
     "test_documents.py::test_a_relay_runs_by_the_commands_of_the_page_on_operations",
+    "test_documents.py::test_a_tutorial_runs_as_one_session",
     "test_documents.py::test_the_consortium_learns_by_the_commands_of_its_tutorial",
     "test_gallery.py",
     "test_notebooks.py::test_a_notebook_runs_and_prints_what_it_shows",
@@ -68,7 +78,6 @@ SLOW = (  # files, or tests of a file: many cases of what other tests check once
     "privacy/test_ledger_processes.py",
     "privacy/test_mechanisms.py::test_the_corrected_loss_recovers_the_model_of_the_true_labels",
     "problem/test_bounded.py",
-    "problem/test_solve.py::test_sparse_mapped_and_float32_rows_give_the_same_optimum",
     "schema/test_reader.py::test_parties_become_contiguous_and_train",
     "test_compiled.py",
 )
