@@ -378,7 +378,7 @@ ROWS = dict(zip(NAMES, HELD, strict=True))
     (GOOD, dict.fromkeys(NAMES[1:], 10), CAP, "no rows of ash: every party must say"),
     (GOOD, ROWS | {"oak": 10}, CAP, "rows of 'oak': must be one of the parties"),
     (GOOD, ROWS | {"ash": 0}, CAP, "rows=0: must be a whole number from 1"),
-    (GOOD, ROWS, CAP | {"epsilon": 0.0}, "budget.epsilon=0.0: must be above 0"),
+    (GOOD, ROWS, CAP | {"epsilon": 0.0}, "budget.epsilon=0.0: must be finite and above 0"),
     (GOOD, ROWS, CAP | {"delta": 1.0}, "budget.delta=1.0: must be above 0, below 1"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_one_line(learned, model, rows, budget, said):
@@ -489,7 +489,7 @@ def test_from_a_model_to_the_page_that_one_signs(place):
     (lambda words: words[2:], "no rows of ash"),
     (lambda words: [*words, "--rows", "ash=3"], "--rows ash=3: ash is there twice"),
     (lambda words: [*words, "--rows", "oak"], "--rows oak: must be NAME=N"),
-    (lambda words: [*words, "--epsilon", "0"], "budget.epsilon=0.0: must be above 0"),
+    (lambda words: [*words, "--epsilon", "0"], "budget.epsilon=0.0: must be finite and above 0"),
     (lambda words: [*words, "--epsilon", "-1"], "--epsilon"),
     (lambda words: [*words, "--model", "federation.toml"], "federation.toml: not a model"),
     (lambda words: [*words, "--collusion", "5"], "collusion=5: must be a whole number from 1 to 4"),
