@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import os
 import socket
 import sys
 import tempfile
@@ -33,10 +32,10 @@ from confide.network.channel import context, listener
 from confide.network.identity import Identity
 from confide.node import daemon
 from confide.node import federation as federations
+from confide.node.status import read_status, run_folder
 from confide.privacy.secure import SecureNoise
 
 NAMES = ("ash", "birch", "cedar", "doum", "elm")
-RECORD = 16  # what the journal adds to a frame
 
 
 def neighbours(k: int) -> list[int]:
@@ -143,26 +142,20 @@ def nodes(size: int, rounds: int, method: dict[str, Any] | None = None, links: l
         }  # fmt: skip
         file = Path(folder) / "federation.toml"
         file.write_text(dumps(document))
-        watched = NAMES[1 if summed else 0]  # a leaf of the complete graph's tree, or in the middle of the path's
-        journal = daemon.run_folder(Path(folder) / watched, federations.load(file)) / "journal"
+        folder_of_run = run_folder(Path(folder) / NAMES[0], federations.load(file))
         jobs = [CONTEXT.Process(target=node_process, args=(folder, name)) for name in NAMES]
         for job in jobs:
             job.start()
-        degree = sum(1 in link for link in links)
-        each = (degree + 1) * (wire.frame_size(size, len(NAMES) - 1) + RECORD)  # the own frame and the neighbours'
-        if summed:  # up and down; in the middle of a path another pair
-            each = (2 if links == COMPLETE else 4) * (frames.frame_size(8 * size) + RECORD)
-        first = at = 0.0
-        done = start = 0
-        while done < rounds - 1 and any(job.is_alive() for job in jobs):
-            time.sleep(0.01)
-            done = os.stat(journal).st_size // each if journal.exists() else 0
-            at = time.perf_counter()
-            if not start and done >= rounds // 10:
-                start, first = done, at
+        seen: list[tuple[int, float]] = []  # rounds that were done, and when the node said so
+        while (not seen or seen[-1][0] < rounds) and any(job.is_alive() for job in jobs):
+            time.sleep(0.1)
+            said = read_status(folder_of_run)
+            if said is not None and rounds // 10 <= said["round"] != (seen[-1][0] if seen else 0):
+                seen.append((said["round"], said["updated"]))
         for job in jobs:
             job.join(60)
-        return (done - start) / (at - first)
+        (start, first), (done, last) = seen[0], seen[-1]
+        return (done - start) / (last - first)
 
 
 def secure_noise(size: int, repeats: int = 5) -> float:

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from confide.cli.demo import protected
 from confide.cli.picture import picture
 from confide.demo import simulated as demo
+from confide.estimators import auto
 from confide.privacy import Label
 
 
@@ -24,7 +26,7 @@ def result(heard: list[tuple[str, int, int]]) -> demo.Result:
 pytestmark = pytest.mark.slow
 
 
-def together(result: demo.Result) -> list[demo.Line]:
+def together(result: demo.Result) -> list[demo.MethodLine]:
     return [line for line in result.lines if line.group == "together"]
 
 
@@ -34,6 +36,17 @@ def test_every_method_has_its_line_within_the_budget(result: demo.Result) -> Non
     assert all(0.99 * demo.EPSILON < line.epsilon <= demo.EPSILON + 1e-9 for line in private)
     assert all(line.guarantee is Label.PROVEN for line in private)
     assert all(line.guarantee is Label.NONE for line in result.lines if not line.private)
+
+
+def test_the_default_comes_first_as_it_is_and_says_who_may_collude(result: demo.Result) -> None:
+    first, *others = together(result)[1:]
+    usual = auto.choose()
+    assert (first.name, first.rounds, first.network) == (usual.name, usual.rounds, "peers")
+    assert first.trust is not None and first.trust[:2] == (2, 5) and first.trust.everyone > first.epsilon
+    assert all(line.trust is None for line in others)
+    assert result.shown.algorithm == first.name
+    text = protected(result.lines)
+    assert f"by {first.name}, where hospitals share their noise" in text and "if at most 2 of 5 collude" in text
 
 
 def test_together_beats_alone_and_privacy_costs_little(result: demo.Result) -> None:

@@ -50,7 +50,7 @@ def test_drawing_on_given_axes():
 
 def test_drawing_without_matplotlib_is_one_clear_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"^drawing needs matplotlib: pip install 'confide\[plot\]'$"):
+    with pytest.raises(ImportError, match=r"^a picture needs matplotlib: pip install 'confide\[plot\]'$"):
         Graph.ring(3).draw()
 
 

@@ -18,7 +18,7 @@ from waiting import unanswered, until
 
 from confide.errors import ConfideError
 from confide.network.dialling import Proxy, proxy_for
-from confide.network.peer import Link
+from confide.network.link import Link
 from confide.network.wire import frame_size
 
 NAME, PASSWORD = "alice", "p@ss:wörd"
@@ -28,7 +28,7 @@ ESCAPED = "alice:p%40ss%3Aw%C3%B6rd"
 @asynccontextmanager
 async def proxying(places, reply=None, tls=None):
     """An HTTP proxy that asks for a password and knows `places`: {"host:port": port here}; what it was asked."""
-    asked, writers = [], []
+    asked, writers, tasks = [], [], []
 
     async def pump(reader, writer):
         while data := await reader.read(65536):
@@ -38,6 +38,7 @@ async def proxying(places, reply=None, tls=None):
 
     async def serve(reader, writer):
         writers.append(writer)
+        tasks.append(asyncio.current_task())
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         asked.append(head)
         method, where, _ = head[0].split(" ")
@@ -63,7 +64,7 @@ async def proxying(places, reply=None, tls=None):
         server.close()
         for writer in writers:
             writer.transport.abort()
-        await asyncio.sleep(0.05)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def named(people, host="relay.test"):  # noqa: F811

@@ -111,15 +111,15 @@ def test_statements_of_others_are_signed_along(sender):
 def test_whole_numbers_with_phase_and_attempt(sender):
     """What reads as NaN where doubles are expected is an integer like any other here."""
     numbers = np.array([-1, 2**63 - 1, 0], "<i8").tobytes()
-    frame = wire.pack(sender, RUN, 3, numbers, kind=wire.Kind.WHOLE, phase=2, attempt=7)
-    assert wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Kind.WHOLE, phase=2, attempt=7) == numbers
+    frame = wire.pack(sender, RUN, 3, numbers, kind=wire.Numbers.WHOLE, phase=2, attempt=7)
+    assert wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Numbers.WHOLE, phase=2, attempt=7) == numbers
     for wrong in ({"phase": 1, "attempt": 7}, {"phase": 2, "attempt": 6}):
         with pytest.raises(ValueError, match="kind 1, phase 2, attempt 7"):
-            wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Kind.WHOLE, **wrong)
+            wire.unpack(frame, sender.card, RUN, 3, 3, kind=wire.Numbers.WHOLE, **wrong)
 
 
 @pytest.mark.parametrize("form", [wire.Form.NUMBERS, wire.Form.SEAL])
-@pytest.mark.parametrize("kind", [wire.Kind.REAL, wire.Kind.WHOLE])
+@pytest.mark.parametrize("kind", [wire.Numbers.REAL, wire.Numbers.WHOLE])
 def test_a_shortened_frame_still_proves_what_was_signed(sender, tmp_path, form, kind):
     """The commitment by its definition, with hashlib; and any changed bit of what was kept is found."""
     other = Identity.create(tmp_path, "birch", "127.0.0.1:7002")

@@ -108,6 +108,29 @@ class Circle(Village):
                         break
         return all(one.done for one in self.members.values())
 
+    def kill_everywhere(self, kept=lambda frame: frame):
+        """After every frame that anyone hears, another member is killed and starts again; nobody says anything else.
+
+        `kept` is what must stay of a frame: all of it, or its seal where journals are compacted.
+        """
+        shown, victim = {}, 0
+
+        def own(name):
+            return {number: kept(frame) for number, frame in self.own_frames(name).items()}
+
+        while not all(one.done for one in self.members.values()):
+            count = len(self.heard)
+            self.carry(until=lambda count=count: len(self.heard) > count)
+            victim = (victim + 1) % len(NAMES)
+            name = NAMES[victim]
+            before = own(name)
+            assert shown.get(name, {}).items() <= before.items()
+            self.again(name)
+            shown[name] = own(name)
+            assert before.items() <= shown[name].items()
+        for sender, _, number, frame in self.heard:
+            assert own(sender)[number] == kept(frame)
+
     def own_frames(self, name):
         with self.journal(name) as journal:
             mine = self.identities[name].card.digest

@@ -28,7 +28,7 @@ def run(arguments, log, victims, at, value, times):
                 frames[t] = wire.pack(identity, federation.digest, t, np.full(member.width(t), value).tobytes(),
                                       b"".join(wire.statements(truth)))  # fmt: skip
             channel.waits = 0
-            return channel.send(peer.Kind.ANSWER, frames[t])
+            return channel.send(peer.Word.ANSWER, frames[t])
 
         server._answer = answer
 

@@ -4,6 +4,8 @@ import os
 
 os.environ["CONFIDE_THREADS"] = "1"
 
+from importlib import import_module
+
 import numpy as np
 from typer.testing import CliRunner
 
@@ -13,6 +15,8 @@ import confide.node.daemon
 import confide.node.export
 from confide.privacy.secure import rho
 
+for part in ("encodings.idna", "scipy.sparse.csgraph", "scipy.special", "confide.cli.node_log", "confide.cli.progress"):
+    import_module(part)  # loaded at its first use, which is in every node
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 4))
 problem = confide.Problem(confide.Shards.split(X, np.sign(X[:, 0]), 3).clip_rows(1.0), confide.losses.Logistic())

@@ -4,22 +4,18 @@ import errno
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import scipy.stats
-from scipy.optimize import brentq
 from village import NAMES, Village
 
 import confide
 from confide.errors import ConfideError
-from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, LABEL, Card, Identity, load_card
-from confide.node import agreement, office
+from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, LABEL, Identity
+from confide.node import agreement
 from confide.node import amendment as amendments
 from confide.node import federation as federations
 from confide.node.agreement import Papers
 from confide.node.amendment import Amendment, amended
 from confide.node.codes import Untrusted
-from confide.node.keys import Keys, new_key
 
 CDP = {"name": "CDPADMM", "rounds": 12, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 3.0}
 STAY = [name for name in NAMES if name != "cedar"]
@@ -186,7 +182,8 @@ def test_who_signs_many_amendments_has_one_looked_at(village, monkeypatch):
     papers.foresee(told)
     assert len(work) == 1 and papers.pending == {}
     assert papers.take(told) and list(papers.pending) == [many[0].hash] and len(work) == 1
-    signed(papers, village.identities, many[0], NAMES)  # in force: the others are too late
+    others = [name for name in NAMES if name != "birch"]  # whose second signature might take the first one's place
+    signed(papers, village.identities, many[0], others)  # in force: the others are too late
     assert not papers.take(told) and len(work) == 1
 
 
@@ -220,7 +217,7 @@ def test_what_ends_the_run_does_so_whatever_stands_beside_it(village):
     one, other = (change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0))
     first, second = (signed(Papers(village.federation), village.identities, c, NAMES) for c in (one, other))
     forged = {"text": {**one.document(), "changes": "11" * 32}, "signatures": {"elm": "00" * 64}}
-    with pytest.raises(Untrusted, match="all have signed both"):
+    with pytest.raises(Untrusted, match="ash, birch, cedar, doum, elm signed both"):
         first.take(text(second, amendments=[*json.loads(second.pack())["amendments"], forged]))
 
 
@@ -297,7 +294,7 @@ def test_of_two_that_contradict_each_other_a_member_signs_one(village):
 def test_two_that_all_have_signed_end_the_run_with_both_as_evidence(village):
     one, other = (change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0))
     first, second = (signed(Papers(village.federation), village.identities, c, NAMES) for c in (one, other))
-    with pytest.raises(Untrusted, match="all have signed both: the members have parted ways"):
+    with pytest.raises(Untrusted, match="elm signed both: the members have parted ways"):
         first.take(second.pack())
     assert first.current.head == one.hash
 
@@ -314,10 +311,12 @@ def test_one_who_signs_two_cannot_keep_others_from_what_all_have_signed(village)
     ({"without": ("oak",)}, "without 'oak': must be one of the parties"),
     ({"without": ("ash", "ash")}, "a name is there twice"),
     ({"without": ("ash", "birch", "cedar", "doum")}, "needs at least 2 parties"),
+    ({"without": ("ash", "birch", "cedar")}, "2 of 5 would go on: must be more than half"),
     ({"edges": (("ash", "birch"),)}, "link ash,birch: must join two of"),
     ({"without": ("ash",), "edges": (("ash", "cedar"),)}, "link ash,cedar: must join two of"),
     ({"rounds": 12}, "rounds=12: must be above 12"),
-    ({"rounds": 220}, "more than the cap of ε=20: the amendment must raise the cap, by --epsilon"),
+    ({"rounds": 121}, "rounds=121: must be at most 120: more are added by several amendments"),
+    ({"rounds": 120, "epsilon": 2.0}, "more than the cap of ε=2: the amendment must raise the cap, by --epsilon"),
     ({"epsilon": 1e-3}, "more than the cap of ε=0.001"),
     ({"number": 7, "epsilon": 21.0}, "which amendment 1 would change"),
 ])  # fmt: skip
@@ -364,153 +363,3 @@ def test_parameters_per_agent_lose_the_one_of_who_leaves(tmp_path):
     village = Village(tmp_path, table, seed=None, budget=(20.0, 1e-5))
     now = amended(village.federation, change(village.federation, without=("cedar",)))
     assert now.algorithm.noise == [3.0, 3.1, 3.3, 3.4] and now.algorithm.step_profile[0] == [1.0, 2.0, 4.0, 5.0]
-
-
-# --- added rounds, and what they cost ---------------------------------------------------------------------------------
-
-
-def gaussian_epsilon(mu, delta):
-    """Of a Gaussian release of this μ, by the curve that defines it (Dong, Roth and Su 2022, corollary 2.13)."""
-    phi = scipy.stats.norm.cdf
-    return brentq(lambda e: phi(-e / mu + mu / 2) - np.exp(e) * phi(-e / mu - mu / 2) - delta, 0, 500)
-
-
-def test_added_rounds_come_with_their_cost(village):
-    """T rounds of equal noise are one of √T times the μ; secure noise charges a little more, never less."""
-    flat = federations.from_document({**village.document, "algorithm": {**CDP, "noise_decay": 1.0, "noise": 0.3}})
-    one = 2 * 0.5 / min(flat.sizes.values()) / 0.3  # two clipped gradients of 0.5, each 1/M of the mean; noise 0.3
-    assert office.compose(flat, [], [], {}, [], 13, None).epsilon is None  # within the cap: it stays
-    dear = office.compose(flat, [], [], {}, [], 500, None)
-    exact = gaussian_epsilon(one * 500**0.5, 1e-5)
-    assert exact > 20.0 and exact <= dear.epsilon <= exact * 1.01
-    now = amended(flat, dear)
-    assert (now.algorithm.rounds, now.epsilon) == (500, dear.epsilon)
-    with pytest.raises(ConfideError, match="more than the cap"):
-        amended(flat, replace(dear, epsilon=0.99 * exact))
-
-
-# --- patience ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_member_is_left_out_after_patience_or_by_its_own_word(village):
-    home = village.folder / "ash"
-    papers, keys = office.papers_and_keys(village.file, home)
-    office.sign(papers, keys, village.file)
-    leave = change(village.federation, without=("cedar",))
-    draft = papers.draft(leave)
-    moved = papers.path.stat().st_mtime
-    with pytest.raises(ConfideError, match="the federation's patience is 86400 s, unless cedar signs that it leaves"):
-        office.check_patience(home, draft, now=moved + 86399)
-    office.check_patience(home, draft, now=moved + 86401)
-    folder = village.run_folder("ash")
-    folder.mkdir(parents=True)
-    (folder / "journal").touch()  # a round came
-    with pytest.raises(ConfideError, match="patience"):
-        office.check_patience(home, draft)
-    cedar, its_keys = office.papers_and_keys(village.file, village.folder / "cedar")
-    office.check_patience(village.folder / "cedar", cedar.draft(leave))  # its own matter
-    office.sign_amendment(cedar, its_keys, cedar.draft(leave))
-    papers.take(cedar.pack())
-    office.check_patience(home, papers.draft(leave))
-    assert set(papers.draft(leave).unsigned) == set(STAY)  # its word is not needed, and is not enough
-
-
-# --- keys and addresses -----------------------------------------------------------------------------------------------
-
-
-def test_a_new_key_signs_and_the_old_one_has_no_part_in_it(village):
-    home = village.folder / "elm"
-    path = new_key(home)
-    keys, fresh = Keys(home), load_card(path)
-    assert fresh.digest != village.identities["elm"].card.digest and fresh.digest in keys and len(keys) == 2
-    replaced = change(village.federation, cards=(fresh,))
-    papers = signed(Papers(village.federation), village.identities, replaced, [n for n in NAMES if n != "elm"])
-    with pytest.raises(ConfideError, match="the key of elm that is here has no part in it"):
-        papers.sign_amendment(village.identities["elm"], replaced)
-    papers.sign_amendment(keys[fresh.digest], replaced)
-    now = papers.current
-    assert now.cards["elm"] == fresh and now.aliases[fresh.digest] == village.identities["elm"].card.digest
-    assert keys.of(now, village.file).card == fresh
-    with pytest.raises(ConfideError, match="its key was in use before"):  # what was revoked stays so
-        amended(now, change(now, cards=(village.identities["elm"].card,)))
-    with pytest.raises(ConfideError, match="'elm' did not make"):  # the thief signs the next amendment
-        stolen = change(now, epsilon=21.0)
-        papers.take(text(papers, amendments=[{"text": stolen.document(), "signatures": {
-            "elm": village.identities["elm"].sign(stolen.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
-
-
-def test_a_new_key_is_all_that_changes_among_the_members(village):
-    """Or one member could make keys for all others, or for the last of those whom it leaves, and sign for them."""
-    made = {name: Identity.make(name, card.address) for name, card in village.federation.cards.items()}
-    for what in (
-        {"cards": tuple(made[name].card for name in NAMES if name != "elm")},
-        {"cards": (made["ash"].card,), "without": ("birch", "cedar", "doum")},
-    ):
-        alone = change(village.federation, **what)
-        with pytest.raises(ConfideError, match="a new key must be all that changes among the members"):
-            amended(village.federation, alone)
-        signers = {**made, "elm": village.identities["elm"]}
-        told = text(Papers(village.federation), amendments=[{"text": alone.document(), "signatures": {
-            name: signers[name].sign(alone.hash, AMENDMENT_LABEL).hex() for name in NAMES}}])  # fmt: skip
-        papers = Papers(village.federation)
-        with pytest.raises(ConfideError):
-            papers.take(told)
-        assert papers.current is village.federation and not papers.pending
-
-
-def test_a_key_that_someone_made_for_a_member_does_not_keep_it_from_signing(village):
-    """Who is to leave proposes one for ash, of its own making: ash still signs that it leaves, and that counts."""
-    made = Identity.make("ash", village.federation.cards["ash"].address)
-    bogus, leave = change(village.federation, cards=(made.card,)), change(village.federation, without=("elm",))
-    papers = Papers(village.federation)
-    papers.take(text(papers, amendments=[{"text": bogus.document(), "signatures": {
-        "ash": made.sign(bogus.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
-    assert [draft.change.hash for draft in papers.pending.values()] == [bogus.hash]
-    signed(papers, village.identities, leave, [name for name in NAMES if name != "elm"])
-    assert papers.current.head == leave.hash
-    with pytest.raises(ConfideError, match="ash has signed"):  # of its own key it is held to its word
-        other = Papers(village.federation)
-        signed(other, village.identities, leave, ["ash"])
-        signed(other, village.identities, change(village.federation, without=("doum",)), ["ash"])
-
-
-def test_that_members_parted_ways_is_kept(village, tmp_path):
-    """A node that starts again does not go on before someone shows it both amendments again."""
-    two = [change(village.federation, epsilon=epsilon) for epsilon in (21.0, 22.0)]
-    told = [signed(Papers(village.federation), village.identities, one, NAMES).pack() for one in two]
-    papers = Papers.of(tmp_path, village.federation)
-    assert papers.take(told[0])
-    with pytest.raises(Untrusted, match="have parted ways"):
-        papers.take(told[1])
-    with pytest.raises(Untrusted, match="have parted ways"):
-        Papers.of(tmp_path, village.federation)
-
-
-def test_an_address_changes_with_everyones_word(village):
-    moved = office.compose(village.federation, [], [], {"elm": "elm.example.org:7000"}, [], None, None)
-    now = amended(village.federation, moved)
-    assert now.cards["elm"].address == "elm.example.org:7000"
-    assert now.cards["elm"].digest == village.federation.cards["elm"].digest
-    assert Keys(village.folder / "elm").of(now, village.file).card.address == "elm.example.org:7000"
-    with pytest.raises(ConfideError, match="must differ from the one in force"):
-        amended(now, change(now, cards=(now.cards["elm"],)))
-
-
-def test_each_signature_is_verified_once_and_a_file_that_did_not_change_is_not_read(village, tmp_path, monkeypatch):
-    """In a federation of hundreds they come one by one, and each used to cost a look at all the others."""
-    verified, real = [], Card.verify
-    monkeypatch.setattr(Card, "verify", lambda card, *args: verified.append(card.name) or real(card, *args))
-    elsewhere, mine = Papers(village.federation), Papers.of(tmp_path / "home", village.federation)
-    other = Papers.of(tmp_path / "home", village.federation)  # another process of the same home
-    for name in NAMES:
-        elsewhere.sign(village.identities[name])
-        assert mine.take(elsewhere.pack()) and not mine.take(elsewhere.pack())
-    assert verified == [*NAMES] and not mine.unsigned()
-    verified.clear()
-    assert other.refresh() and not other.unsigned() and sorted(verified) == sorted(NAMES)
-    monkeypatch.setattr(Papers, "take", lambda *_: pytest.fail("read again"))
-    assert not mine.refresh() and not other.refresh()
-    monkeypatch.undo()
-    now = mine.draft(Amendment(village.federation.digest, village.federation.head, 1, without=("cedar",)))
-    other.sign_amendment(village.identities["ash"], now.change)
-    assert mine.refresh() and mine.pending[now.change.hash].signatures.keys() == {"ash"} and mine.pack() == other.pack()

@@ -6,11 +6,12 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from amending import confide, leave_out
+from amending import confide, leave_out, waiting
 from village import NAMES, Village
 from waiting import wait_for
 
-from confide.network.peer import Link
+from confide import Graph
+from confide.network.link import Link
 from confide.node.agreement import Papers
 from confide.node.codes import Code
 
@@ -108,3 +109,24 @@ def test_a_key_is_replaced_in_the_middle_of_a_run_and_the_old_one_refused_at_onc
             assert {fresh, thief.card.digest} <= senders
         assert village.model("elm").origin["round"] == 150
         assert np.array_equal(village.models(), village.simulated())  # a key changes nothing in what is learned
+
+
+def test_signatures_pass_a_member_with_a_new_key_by_nodes_alone(tmp_path):
+    """On a path all must go through cedar, whose key changes. Ash signed while it was away, and comes back."""
+    with Village(tmp_path, {**CDP, "rounds": 100}, graph=Graph.path(5)) as village:
+        village.start()
+        assert village.passes("ash", 5)
+        village.kill("ash")
+        card = json.loads(confide("node", "rekey", "--home", tmp_path / "cedar", "--json"))["card"]
+        amendment = tmp_path / "amendment.toml"
+        confide("federation", "amend", village.file, "--home", tmp_path / "cedar", "--card", card, "--output",
+                amendment, "--yes")  # fmt: skip
+        for name in ("birch", "doum", "elm"):
+            assert wait_for(lambda name=name: waiting(village, name)), village.log(name)
+            change = waiting(village, name)[0][:12]
+            confide("federation", "sign", village.file, "--home", tmp_path / name, "--amendment", change, "--yes")
+        confide("federation", "sign", village.file, "--home", tmp_path / "ash", "--amendment", amendment, "--yes")
+        village.start("ash")
+        assert village.join() == dict.fromkeys(NAMES, Code.FINISHED), village.log("elm")
+        assert all(papers(village, name).chain for name in NAMES)
+        assert np.array_equal(village.models(), village.simulated())

@@ -1,16 +1,17 @@
 """Papers between neighbours: what an amendment costs is found beside the loop, once, whoever brings it."""
 
 import asyncio
+import errno
 import json
 import time
 from types import SimpleNamespace
 
 import pytest
-from test_agreement import CDP, STAY, change, signed
+from test_agreement import CDP, STAY, change, signed, text
 from village import NAMES, Village
 
 from confide.errors import ConfideError
-from confide.network.identity import AMENDMENT_LABEL
+from confide.network.identity import AMENDMENT_LABEL, Identity
 from confide.node import agreement, courier
 from confide.node.agreement import Papers
 from confide.node.amendment import amended
@@ -177,6 +178,27 @@ def test_what_a_neighbour_invents_does_not_fill_the_log(village, monkeypatch, ca
     assert "papers.?[2J " in line.trouble and not any(line.trouble in one for one in said)  # shown all the same
 
 
+def test_a_full_disk_is_not_the_fault_of_who_brings_papers(village, monkeypatch):
+    """The run ends, to be resumed: an amendment that was held to and not kept would leave a journal nobody can read."""
+    told = Papers(village.federation)
+    told.sign(village.identities["birch"])
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def body():
+        papers = Papers.of(village.folder / "ash", village.federation)
+        monkeypatch.setattr(agreement, "write_whole", full)
+        made = started(village, monkeypatch, {"birch": Line(told.pack)}, papers)
+        async with asyncio.timeout(30):
+            with pytest.raises(OSError, match="No space left"):
+                await made.amended()
+        await made.stop()
+        assert not made.refused.get("birch")
+
+    asyncio.run(body())
+
+
 def test_papers_that_are_refused_are_shown_until_better_ones_come(village, monkeypatch):
     shown, good = [], Papers(village.federation)
     good.sign(village.identities["birch"])
@@ -208,15 +230,33 @@ def test_an_amendment_beside_a_forged_one_is_noticed(village, monkeypatch):
     assert Papers.of(village.folder / "ash", village.federation).current.head == leave.hash
 
 
-def test_a_member_that_invents_many_amendments_fills_no_memory(village, monkeypatch):
-    """Each is refused, and with its true signature, so that it must be looked at."""
+def test_a_member_that_invents_many_amendments_is_heard_once(village, work):
+    """Each is refused, and has its true signature: who signs what may not be keeps nobody busy by more of the kind."""
+    papers = Papers(village.federation)
+
+    def told(name, who, one):
+        signature = who.sign(one.hash, AMENDMENT_LABEL)
+        return text(papers, amendments=[{"text": one.document(), "signatures": {name: signature.hex()}}])
+
+    for k in range(6):
+        one = told("birch", village.identities["birch"], change(village.federation, epsilon=0.001 + k / 1e6))
+        fresh = Identity.make("elm", f"127.0.0.1:{k + 1}")
+        other = told("elm", fresh, change(village.federation, cards=(fresh.card,), epsilon=0.001))
+        for data in (one, other):
+            papers.foresee(data)
+            with pytest.raises(ConfideError, match="not looked at" if k else "more than the cap"):
+                papers.take(data)
+    assert len(work) == 2 and papers.pending == {}
+    true = change(village.federation, without=("cedar",))  # others are looked at, and what all have signed
+    assert papers.take(told("elm", village.identities["elm"], true))
+    assert papers.take(signed(Papers(village.federation), village.identities, true, STAY).pack())
+    assert papers.current.head == true.hash
+
+
+def test_amendments_that_may_not_be_fill_no_memory(village, monkeypatch):
     monkeypatch.setattr(agreement, "REMEMBERED", 3)
     papers = Papers(village.federation)
     for k in range(6):
-        one = change(village.federation, without=(f"nobody {k}",))
-        signature = village.identities["birch"].sign(one.hash, AMENDMENT_LABEL)
-        told = {"signatures": {}, "amendments": [{"text": one.document(), "signatures": {"birch": signature.hex()}}]}
-        papers.foresee(json.dumps(told).encode())
         with pytest.raises(ConfideError, match="must be one of the parties"):
-            papers.take(json.dumps(told).encode())
-    assert len(papers._found) == 3 and papers.pending == {}
+            papers.draft(change(village.federation, without=(f"nobody {k}",)))
+    assert len(papers._found) == 3

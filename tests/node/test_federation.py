@@ -91,7 +91,8 @@ def test_seeded_noise_guarantees_nothing(village):
         (("members", 0, "rows"), 0, "rows=0"), (("members", 0, "rows"), None, "rows=None"),
         (("members", 0, "fingerprint"), "00", "not that of its cert"), (("members", 0, "name"), "birch", "names"),
         (("members", 0, "certificate"), "!!", "damaged"), (("members", 0, "address"), "x", "host:port"),
-        (("model", "penalty", "strength"), float("nan"), "finite"),
+        (("model", "penalty", "strength"), float("nan"), "finite"), (("graph", "edges"), 5, "a list of edges"),
+        (("graph", "edges"), [[["ash"], "birch"]], "must be a pair"), (("graph", "hub"), ["ash"], "a name as its hub"),
     ],
 )  # fmt: skip
 def test_every_mistake_is_one_line(village, path, value, words, tmp_path):
@@ -242,7 +243,16 @@ def test_help_has_examples():
         assert out.exit_code == 0 and f"Example: confide {' '.join(command)}" in out.stdout and "--json" in out.stdout
 
 
+def test_a_wrong_name_of_rows_is_said_before_anybody_is_waited_for(village):
+    given = ("--federation", village.write("right.toml", village.document), "--home", village.folder / "ash")
+    out = confide("node", "run", *given, "--data", village.folder / "nosuch.csv", "--agree")
+    assert (out.exit_code, out.stdout) == (2, "")
+    assert out.stderr == f"confide: {village.folder / 'nosuch.csv'}: No such file or directory\n"
+
+
 def test_status_without_a_run(tmp_path):
+    out = confide("node", "status", "--home", tmp_path / "nosuch")
+    assert out.exit_code == 2 and "no such folder; `confide node init` makes a node's" in out.stderr
     assert "no run yet" in confide("node", "status", "--home", tmp_path).stdout
     assert json.loads(confide("node", "status", "--home", tmp_path, "--json").stdout) == {"runs": []}
 

@@ -216,21 +216,21 @@ def test_no_round_is_paid_for_again(members):
 
 def test_added_rounds_are_trained_and_paid_for_within_the_raised_cap(members):
     """The population's budget was the federation's cap: it follows, as its owner signed."""
-    rounds = {**SECURE, "noise": 0.5, "noise_decay": 1.0}
+    rounds = {**SECURE, "noise": 0.4, "noise_decay": 1.0}
     all_of_us = members(rounds, seed=None, budget=(3.0, 1e-5), paying=True)
     all_of_us.run()
     assert {one.t for one in all_of_us.members.values()} == {8}
-    change = office.compose(all_of_us.village.federation, [], [], {}, [], 120, None)
+    change = office.compose(all_of_us.village.federation, [], [], {}, [], 80, None)
     assert change.epsilon > 3.0
-    now = all_of_us.amend(NAMES, rounds=120, epsilon=change.epsilon)
+    now = all_of_us.amend(NAMES, rounds=80, epsilon=change.epsilon)
     for name in NAMES:
         all_of_us.join(name, now)
     assert "is raised to" in all_of_us.members["ash"].notice
     all_of_us.run()
     for name, one in all_of_us.members.items():
-        assert one.t == 120
+        assert one.t == 80
         with Ledger(all_of_us.village.folder / name / "ledger.sqlite") as ledger:
-            assert [(e.round, e.attempt) for e in ledger.entries(name)] == [(t, 1) for t in range(1, 121)]
+            assert [(e.round, e.attempt) for e in ledger.entries(name)] == [(t, 1) for t in range(1, 81)]
             assert ledger.spent(name) <= change.epsilon
     assert all_of_us.members["ash"].spent() > 3.0  # twelve rows: the dearest
 

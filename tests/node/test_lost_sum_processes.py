@@ -1,7 +1,9 @@
 """Real nodes that learn by private sums and lose a member: the others sign, go on, and are killed meanwhile."""
 
 import json
+import re
 
+import hasty
 import numpy as np
 import pytest
 from plain_descent import expected
@@ -101,8 +103,9 @@ def test_the_others_sign_go_on_and_learn_what_the_amendment_implies(tmp_path, go
             model = village.model(name).coefficients.ravel()
             assert np.max(np.abs(model - truth)) <= 1e-6 * np.max(np.abs(truth))
             assert stages(village, name) == {0, 1} and village.status(name)["left"] == [gone]
-        village.start(gone)  # comes back, with all its files
+        hasty.start(village, gone, seconds=15.0)  # comes back, with all its files
         assert village.join(gone, seconds=200) == {gone: Code.TIMEOUT}
+        assert re.search(r"no answer from .+ for 15 s", village.status(gone)["reason"])
         assert stages(village, gone) == {0}
 
 

@@ -155,7 +155,7 @@ def test_rows_must_be_what_the_federation_says_and_no_error_shows_a_value(tmp_pa
     X, y = np.full((12, 4), 0.123456789), np.ones(12)
     bad = {
         "12 rows of 4 for ash": (X[:5], y[:5]), "a label is not one": (X, y * 0.987654321),
-        "row 1 has an entry": (X * np.nan, y), "must hold the arrays": None,
+        r"ash.npz: X\[0, 0\] is nan: every": (X * np.nan, y), "must hold the arrays": None,
     }  # fmt: skip
     for words, arrays in bad.items():
         np.savez(tmp_path / "ash.npz", **({"Z": X} if arrays is None else {"X": arrays[0], "y": arrays[1]}))

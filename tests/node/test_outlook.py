@@ -60,6 +60,14 @@ def get(port, path, host=None, method="GET"):
         return error.code, dict(error.headers), error.read().decode()
 
 
+def answers(port, path):
+    """Whether it does, where it may also hang up."""
+    try:
+        return get(port, path)[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
 def test_metrics_are_openmetrics_and_say_what_the_status_says(outlook, status):
     """Read by the parser of the Prometheus project."""
     parser = pytest.importorskip("prometheus_client.openmetrics.parser")
@@ -135,15 +143,8 @@ def test_who_is_slow_waits_alone(outlook, status, monkeypatch):
     outlook.show(status)
     one = Window("127.0.0.1:0", window.page(outlook), local=True)
     idle = [socket.create_connection(("127.0.0.1", one.port)) for _ in range(3 * window.PLACES)]
-
-    def answers():
-        try:
-            return get(one.port, "/healthz")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
     try:
-        assert wait_for(answers, 20)
+        assert wait_for(lambda: answers(one.port, "/healthz"), 20)
     finally:
         for other in idle:
             other.close()
@@ -183,15 +184,8 @@ def test_who_never_reads_is_hung_up_on(monkeypatch):
     with socket.create_connection(("127.0.0.1", one.port)) as deaf:
         deaf.sendall(b"GET /large HTTP/1.0\r\n\r\n")
         deaf.recv(1)  # it has the only place
-
-        def answers():
-            try:
-                return get(one.port, "/")[0] == 200
-            except (OSError, http.client.HTTPException):
-                return False
-
         try:
-            assert wait_for(answers, 20)
+            assert wait_for(lambda: answers(one.port, "/"), 20)
         finally:
             one.close()
 

@@ -15,9 +15,9 @@ from village import NAMES, Village, free_ports
 from waiting import wait_for
 
 from confide.network import wire
-from confide.network.channel import Channel, Kind, context, listener
+from confide.network.channel import Channel, Word, context, listener
 from confide.network.identity import Identity
-from confide.network.peer import Link
+from confide.network.link import Link
 from confide.node.codes import Code
 from confide.privacy.ledger import Ledger
 
@@ -215,7 +215,7 @@ def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
                     host, port, ssl=tls, server_hostname="ash",
                 )  # fmt: skip
                 while not channel.closed and sum(said.values()) < 10_000:
-                    channel.send(Kind.FETCH, request(sum(said.values())))
+                    channel.send(Word.FETCH, request(sum(said.values())))
                     said[(await asyncio.wait_for(answers.get(), 120)).split(b" ")[0]] += 1
                 channel.close()
             return said
@@ -231,15 +231,12 @@ def test_a_node_under_ten_thousand_hostile_calls_keeps_serving(tmp_path):
 def test_another_federation_is_found_before_a_row_is_read(tmp_path):
     with Village(tmp_path, CDP, timeout=20.0) as village:
         for name in NAMES:
-            (tmp_path / f"{name}.npz").unlink()  # reading a row would be another error
+            (tmp_path / f"{name}.npz").write_text("no rows")  # reading a row would be another error
         other = village.write("other.toml", {**village.document, "algorithm": {**CDP, "noise": 0.0001}})
         village.start("ash", "cedar", "doum", "elm")
         village.start("birch", file=other)
         assert village.join("ash", "birch") == {"ash": Code.TIMEOUT, "birch": Code.TIMEOUT}
-        for name in (
-            "ash",
-            "birch",
-        ):  # said at once, and asked again: a wrong hash keeps waiting, it does not end a run
+        for name in ("ash", "birch"):  # said at once, and asked again: a wrong hash keeps waiting, it ends no run
             said = " ".join(village.log(name).split())
             assert "holds another federation" in said and "no row was read" in said
         assert village.rounds_sent("ash") == 0

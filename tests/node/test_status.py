@@ -13,6 +13,7 @@ from confide.cli.node_log import json_log
 from confide.cli.node_view import lines, since, view
 from confide.node import daemon
 from confide.node import status as statuses
+from confide.node.agreement import Papers
 from confide.node.outlook import Outlook
 
 
@@ -107,3 +108,32 @@ def test_a_status_of_an_older_version_is_read():
     assert standing_and_way({"up": True, "trouble": ""}) == "up"
     assert standing_and_way({"up": False, "trouble": "", "way": "relay"}) == "down"
     assert since({"up": False, "trouble": ""}) == ""
+
+
+def test_papers_that_are_not_taken_are_shown_with_the_reason_until_better_ones_come(village):
+    """Whatever a neighbour showed: in the status, on the page and as a metric, not in the log alone."""
+    pytest.importorskip("prometheus_client")
+    from confide.node.metrics import exposition
+
+    member = trainer(village)
+    member.open()
+    outlook = Outlook(village.federation, "ash")
+    hostile = json.dumps({"signatures": {"elm": "00" * 64}, "amendments": []}).encode()
+
+    async def body():
+        papers = Papers.of(village.folder / "ash", village.federation)
+        node = daemon.Daemon(village.folder / "ash", village.federation, member.identity, member, member.journal,
+                             show=outlook.show, papers=papers)  # fmt: skip
+        for answer, refused in ((hostile, True), (papers.pack(), False)):
+            await node.courier._take("birch", answer)
+            node._report(0.5)
+            said = "papers of birch are not taken: a signature under the file that 'elm' did not make"
+            text = " ".join(" ".join(lines(daemon.read_status(village.run_folder("ash")))).split())
+            assert (said in text) == refused
+            assert outlook.state()["papers"] == ({"birch": said.partition(": ")[2]} if refused else {})
+            shown = exposition(outlook.state()).decode()
+            assert f'confide_neighbour_papers_refused{{neighbour="birch"}} {refused:.1f}' in shown
+            assert 'confide_neighbour_papers_refused{neighbour="elm"} 0.0' in shown
+
+    asyncio.run(body())
+    close(member)

@@ -86,7 +86,7 @@ def test_collusion_is_in_the_file_and_decides_the_noise(members):
 
 def test_a_hub_would_see_what_masks_hide(members):
     hub = members[0][0]
-    with pytest.raises(ValueError, match="JointDescent needs edges and no hub"):
+    with pytest.raises(ValueError, match="a hub with JointDescent: needs edges and no hub"):
         founded(members[1:], hub=hub)
 
 

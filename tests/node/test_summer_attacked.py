@@ -59,6 +59,27 @@ def test_a_key_of_low_order_is_refused_and_nothing_is_masked(circle, key):
     assert set(claims(circle)) == {(0, 0)}
 
 
+@pytest.mark.parametrize("phase, size", [(Phase.KEYS_UP, OFFER), (Phase.AGREED_UP, 64)], ids=["key", "signature"])
+@pytest.mark.parametrize("graph", [confide.Graph.star(5), confide.Graph.path(5)], ids=["star", "path"])
+def test_who_hands_up_what_is_none_is_accused_and_nobody_else(tmp_path, graph, phase, size):
+    """Not who was heard last, nor an honest member that it would have passed through; and everyone can see it."""
+    made, liar = Circle(tmp_path, DESCENT, graph=graph), "birch" if graph.size == graph.degrees.max() + 1 else "ash"
+
+    def lie(name, number, frame, to):
+        bad = (name, frames.place_of(number)[0]) == (liar, phase)
+        return resigned(made, name, frame, bytes(size)) if bad else frame
+
+    made.lie = lie
+    made.begin()
+    with pytest.raises(Disagreement, match=f"{liar} handed on what can't be") as error:
+        made.carry()
+    assert error.value.party == json.loads(error.value.evidence())["from"] == liar
+    for name in NAMES:
+        assert made.members[name].believe(error.value.alarm).party == liar
+    assert set(claims(made)) == {(0, 0)}
+    made.close()
+
+
 def test_a_copied_key_is_refused_and_nothing_is_masked(circle):
     """It would give its owner no secret; but two members whose masks are one are one member less."""
     seen = {}
@@ -245,7 +266,7 @@ def run_liar(arguments, log, victim, at, until=10**6):
     from confide.node.daemon import Daemon
 
     def deaf(frame, sender, run, place, size):
-        wire.unpack(frame, sender, run, place.round, (32 + size) // 8, kind=wire.Kind.WHOLE, phase=place.phase,
+        wire.unpack(frame, sender, run, place.round, (32 + size) // 8, kind=wire.Numbers.WHOLE, phase=place.phase,
                     attempt=place.attempt)  # fmt: skip
         return frames.payload_of(frame)
 
@@ -271,7 +292,7 @@ def run_liar(arguments, log, victim, at, until=10**6):
             story[place.round + 1] = hashlib.sha256(standing.TOTAL_LABEL + heard + words + whole).digest()
             channel.waits = 0
             lie = frames.pack(identity, federation.digest, replace(place, heard=heard), whole)
-            return channel.send(peer.Kind.ANSWER, lie)
+            return channel.send(peer.Word.ANSWER, lie)
 
         self.server._answer = answer
 

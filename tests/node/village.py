@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +31,25 @@ def rows():
     return X, y
 
 
+class Journals:
+    """The latest rounds of own messages in journals; one is read when it is not as it was at the last look."""
+
+    def __init__(self):
+        self._known = {}  # path -> what it looked like, and its last round
+
+    def last(self, folder, run, own):
+        """0 where there is no journal yet."""
+        try:
+            now = (folder / "journal").stat()
+            looks = now.st_ino, now.st_size, now.st_mtime_ns
+            if self._known.get(folder, (None,))[0] != looks:
+                with Journal(folder, run, write=False) as journal:
+                    self._known[folder] = looks, journal.last(own)
+        except FileNotFoundError:
+            return 0
+        return self._known[folder][1]
+
+
 class Village:
     """Five parties, `algorithm` as its table; `through` is the port at which others reach a member, if not its own."""
 
@@ -39,6 +57,7 @@ class Village:
                  graph=None, outbound=(), patience=None, restarts=None):  # fmt: skip
         """`outbound` members take no connections; if there are any, a relay is named, which `start("relay")` starts."""
         self.folder, self.jobs, through, self.outbound = Path(folder), {}, through or {}, outbound
+        self.journals = Journals()
         names = (*NAMES, *(["hub"] if hub else []))
         ports = free_ports(len(names))
         self.ports = dict(zip(names, ports, strict=True))
@@ -149,9 +168,8 @@ class Village:
         return Journal(self.run_folder(name), self.federation.digest, write=False)
 
     def rounds_sent(self, name):
-        with suppress(FileNotFoundError), self.journal(name) as journal:
-            return journal.last(self.identities[name].card.digest)
-        return 0
+        own = self.identities[name].card.digest
+        return self.journals.last(self.run_folder(name), self.federation.digest, own)
 
     def passes(self, name, before, seconds=180.0):
         """Whether the node sends a round later than `before`, in time."""
@@ -184,7 +202,7 @@ class Crowd:
     """Processes of nodes that a test sets up by commands; all read `federation.toml` in the folder."""
 
     def __init__(self, folder, names):
-        self.folder, self.names, self.jobs = Path(folder), names, {}
+        self.folder, self.names, self.jobs, self.journals = Path(folder), names, {}, Journals()
         ports = free_ports(len(names))
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(names, ports, strict=True)}
 
@@ -204,9 +222,7 @@ class Crowd:
     def rounds_sent(self, name):
         federation = self.federation
         folder = run_folder(self.folder / name, federation)
-        with suppress(FileNotFoundError), Journal(folder, federation.digest, write=False) as journal:
-            return journal.last(federation.cards[name].digest)
-        return 0
+        return self.journals.last(folder, federation.digest, federation.cards[name].digest)
 
     kill, join, close, log, passes = Village.kill, Village.join, Village.close, Village.log, Village.passes
     __enter__, __exit__ = Village.__enter__, Village.__exit__

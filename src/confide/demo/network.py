@@ -55,7 +55,7 @@ PROGRAM = (sys.executable, "-P", "-c", "from confide.cli import main; main()")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NetworkResult:
     """What came out, and where it is."""
 
     folder: str
@@ -76,7 +76,7 @@ class Outcome:
     seconds: float
 
 
-def run(folder: Path, patients: int = 20_000, say: Say = print) -> Outcome:
+def run(folder: Path, patients: int = 20_000, say: Say = print) -> NetworkResult:
     """The whole story in `folder`, told by `say`."""
     began = time.perf_counter()
     prepare(folder)
@@ -128,7 +128,7 @@ def run(folder: Path, patients: int = 20_000, say: Say = print) -> Outcome:
     model = Model.load(folder / "model.json")
     assert model.privacy.epsilon is not None and model.privacy.delta is not None
     right, error, joint, majority = scores(folder)
-    return Outcome(
+    return NetworkResult(
         str(folder), sizes, model.privacy.rounds, VICTIM, at, compared, model.privacy.epsilon, model.privacy.delta,
         str(model.privacy.guarantee), right, error, joint, majority, str(folder / "model.json"),
         str(folder / "report.html"), time.perf_counter() - began,

@@ -25,7 +25,7 @@ _HEAD = struct.Struct("<BI")
 WRITE_AHEAD = 1 << 16  # bytes that may wait to be sent before reading pauses
 
 
-class Kind(IntEnum):
+class Word(IntEnum):
     """What a message is. A question has one answer, which may be held for long; a ping is answered at once."""
 
     HELLO = 1
@@ -129,13 +129,13 @@ class Channel(asyncio.Protocol):
             self.transport.resume_reading()
             self._parse()
 
-    def send(self, kind: Kind, body: bytes = b"") -> None:
+    def send(self, kind: Word, body: bytes = b"") -> None:
         if not self.closed:
             self.transport.write(_HEAD.pack(kind, len(body)) + body)
 
     def refuse(self, why: str) -> None:
         """Say why, and hang up."""
-        self.send(Kind.REFUSED, why.encode()[:200])
+        self.send(Word.REFUSED, why.encode()[:200])
         self.end()
 
     def end(self) -> None:

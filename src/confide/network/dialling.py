@@ -31,7 +31,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from confide.errors import ConfideError
-from confide.network.channel import Channel, Kind, context, listener, said
+from confide.network.channel import Channel, Word, context, listener, said
 from confide.network.identity import BY_RELAY, Card, Identity
 
 CALL_SECONDS = 5.0  # how long an attempt to connect may take
@@ -148,27 +148,27 @@ class Ways:
         async with asyncio.timeout(CALL_SECONDS):
             talk = await self._talk()
         try:
-            talk.channel.send(Kind.WAIT, self.run)
+            talk.channel.send(Word.WAIT, self.run)
             called = False
             while not called:
-                talk.channel.send(Kind.PING)
+                talk.channel.send(Word.PING)
                 async with asyncio.timeout(PONG_SECONDS):
-                    called = await talk.word(Kind.PONG, Kind.JOIN) == Kind.JOIN
+                    called = await talk.word(Word.PONG, Word.JOIN) == Word.JOIN
                 ready()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(PING_SECONDS):
-                        called = called or await talk.word(Kind.JOIN) == Kind.JOIN
+                        called = called or await talk.word(Word.JOIN) == Word.JOIN
         except BaseException:
             talk.channel.close()
             raise
-        talk.channel.send(Kind.READY)
+        talk.channel.send(Word.READY)
         return talk.channel.transport
 
     async def _call(self, card: Card) -> Any:
         talk = await self._talk()
         try:
-            talk.channel.send(Kind.CALL, self.run + card.digest)
-            await talk.word(Kind.JOIN)
+            talk.channel.send(Word.CALL, self.run + card.digest)
+            await talk.word(Word.JOIN)
         except BaseException:
             talk.channel.close()
             raise
@@ -260,19 +260,19 @@ class _Talk:
         self.channel = Channel(LONGEST_WORD, self._heard, lambda channel: None, self._lost)
         self._words: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
 
-    async def word(self, *kinds: Kind) -> int:
+    async def word(self, *kinds: Word) -> int:
         """The kind of the next message, which must be one of these."""
         got, body = await self._words.get()
         if got == GONE:
             raise ConnectionError(f"the relay {printable(body)}")
-        if got == Kind.REFUSED:
+        if got == Word.REFUSED:
             raise ConnectionError(f"the relay says: {printable(body)}")
         if got not in kinds:
             raise ConnectionError("the relay speaks out of turn")
         return got
 
     def _heard(self, channel: Channel, kind: int, body: bytes) -> None:
-        if kind == Kind.JOIN:
+        if kind == Word.JOIN:
             channel.transport.pause_reading()  # what follows is for the other member's TLS
         self._words.put_nowait((kind, body))
 

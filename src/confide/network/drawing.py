@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from confide.errors import ConfideError, MissingExtra
+from confide.errors import ConfideError
+from confide.files.pictures import check_drawing, new_figure, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,11 +32,9 @@ def draw(
     title: str | None,
 ) -> Figure:
     """See Graph.draw."""
-    try:
-        from matplotlib.collections import LineCollection
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("drawing needs matplotlib: pip install 'confide[plot]'") from None
+    check_drawing()
+    from matplotlib.collections import LineCollection
+
     colour = None if values is None else np.asarray(values, dtype=np.float64)
     if colour is not None and (colour.shape != (graph.size,) or not np.isfinite(colour).all()):
         raise ConfideError(f"values of shape {colour.shape}: must be {graph.size} finite numbers, one per agent")
@@ -45,7 +44,7 @@ def draw(
         raise ConfideError(f"{str(path)!r}: a drawing is saved as {', '.join(FORMATS)}")
 
     if ax is None:
-        ax = Figure(figsize=(5.6 if colour is None else 6.4, 5.4), layout="constrained").add_subplot()
+        ax = new_figure(5.6 if colour is None else 6.4, 5.4).add_subplot()
     points = layout(graph)
     radius = float(np.clip(55 * closest(points), 2.5, 13))  # in points; the picture is some 330 wide
     ax.add_collection(
@@ -76,7 +75,7 @@ def draw(
     if title is not None:
         ax.set_title(title, color=INK)
     if path is not None:
-        ax.figure.savefig(path, dpi=160)
+        write_picture(Path(path), ax.figure, form=Path(path).suffix[1:].lower())
     figure: Figure = ax.figure
     return figure
 

@@ -116,7 +116,7 @@ def pack(identity: Identity, run: bytes, place: Place, payload: bytes) -> bytes:
     """The signed frame."""
     if len(payload) % 8:
         raise ConfideError(f"payload of {len(payload)} bytes: must be a multiple of 8")
-    return wire.pack(identity, run, place.round, place.heard + payload, kind=wire.Kind.WHOLE, phase=place.sort,
+    return wire.pack(identity, run, place.round, place.heard + payload, kind=wire.Numbers.WHOLE, phase=place.sort,
                      attempt=place.attempt)  # fmt: skip
 
 
@@ -126,7 +126,7 @@ class Differs(ConfideError):
 
 def unpack(frame: bytes, sender: Card, run: bytes, place: Place, size: int) -> bytes:
     """The payload, if this is `sender`'s frame of that run and place with `size` bytes of it."""
-    wire.unpack(frame, sender, run, place.round, (len(NOTHING) + size) // 8, kind=wire.Kind.WHOLE, phase=place.sort,
+    wire.unpack(frame, sender, run, place.round, (len(NOTHING) + size) // 8, kind=wire.Numbers.WHOLE, phase=place.sort,
                 attempt=place.attempt)  # fmt: skip
     if heard_of(frame) != place.heard:  # last: the signature is the evidence
         raise Differs(
@@ -157,7 +157,7 @@ def source(frame: bytes) -> tuple[bytes, Place]:
         raise ConfideError(f"frame of {len(frame)} bytes: must be {frame_size(0)} or more")
     round, sort, attempt = wire.place(frame) if wire.version_of(frame) == wire.VERSION else (0, 0, 0)
     stage, phase = divmod(sort, 1 << wire.PHASE_BITS)
-    whole = wire.is_frame(frame) and (wire.kind_of(frame), wire.form_of(frame)) == (wire.Kind.WHOLE, wire.Form.WHOLE)
+    whole = wire.is_frame(frame) and (wire.kind_of(frame), wire.form_of(frame)) == (wire.Numbers.WHOLE, wire.Form.WHOLE)
     if not whole or phase not in set(Phase):
         raise ConfideError(f"not a frame of a private sum: it begins with {frame[:8].hex()}")
     return wire.source(frame)[0], Place(Phase(phase), round, attempt, heard_of(frame), stage)

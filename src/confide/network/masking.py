@@ -46,7 +46,7 @@ from confide.files import sync_folder
 from confide.network.pairing import SIZE, expand
 from confide.privacy.chain import Damaged
 from confide.privacy.discrete import SMALLEST
-from confide.privacy.discrete_gaussian import GRID, Reservoir, quantise, sample
+from confide.privacy.discrete_gaussian import GRID, Reservoir, doubles, quantise, sample
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -95,8 +95,8 @@ class Grid:
         return steps + noise.reshape(steps.shape)
 
     def values(self, steps: Whole) -> Array:
-        """What a sum of so many steps stands for: the same doubles on every machine."""
-        return np.ldexp(steps.astype(float), -self.power) * self.scale
+        """What a sum of so many steps stands for."""
+        return doubles(steps, self.scale, self.power)
 
 
 # --- One message per stream ---------------------------------------------------------------------------------------
@@ -205,14 +205,16 @@ class Masks:
 
     def __init__(self, own: bytes, secrets: Mapping[bytes, bytes], claims: Claims) -> None:
         if own in secrets or any(len(who) != SIZE for who in (own, *secrets)):
-            raise ConfideError(f"fingerprints of {SIZE} bytes, the own not among the others, are needed")
+            sizes = ", ".join(map(str, sorted({len(who) for who in (own, *secrets)})))
+            both = ", the own among the others" if own in secrets else ""
+            raise ConfideError(f"fingerprints of {sizes} bytes{both}: must be of {SIZE}, the own not among the others")
         self.own, self._secrets, self._claims = own, dict(secrets), claims
 
     def apply(self, round: int, attempt: int, values: Whole, members: Collection[bytes] | None = None) -> Words:
         """(width,) numbers masked, once for each round and attempt; all members take part unless some are named."""
         present = set(self._secrets) | {self.own} if members is None else set(members)
         if self.own not in present or not present - {self.own} <= set(self._secrets):
-            raise ConfideError("members to mask for must be this party and others of the run")
+            raise ConfideError(f"{len(present)} members to mask for: must be this party and others of the run")
         if len(present) < 2:
             raise ConfideError("masks for one member alone hide nothing: at least 2 are needed")
         if values.dtype != np.int64 or values.ndim != 1:

@@ -44,14 +44,43 @@ from numpy.typing import NDArray
 
 from confide.errors import ConfideError
 from confide.network import wire
-from confide.network.frames import Key, Phase, Place, frame_size, is_whole, pack, source, unpack
-from confide.network.identity import SIGNATURE
+from confide.network.frames import Key, Phase, Place, frame_size, is_whole, pack, payload_of, source, unpack
+from confide.network.identity import LIST_LABEL, SIGNATURE, Card
 from confide.network.masking import Claims, Masks, unmasked
-from confide.network.pairing import OFFER, KeyList, RunKey
+from confide.network.pairing import OFFER, KeyList, Offer, RunKey
 from confide.network.standing import Farthest, Stage, Standing, heard_after
-from confide.network.tree import Adding, Gathering, Pass, Speaker
+from confide.network.tree import Adding, Gathering, Pass, SpanningTree, Speaker
 
 Whole = NDArray[np.int64]
+
+
+class HandedOn(ConfideError):
+    """A frame with its sender's valid signature that holds keys or signatures that are none."""
+
+
+def handed_on(frame: bytes, run: bytes, tree: SpanningTree, k: int, cards: Sequence[Card]) -> str:
+    """What is wrong with the keys or signatures in a frame of party k; nothing, if they are as they should be."""
+    place = source(frame)[1]
+    if place.phase > Phase.AGREED_DOWN:
+        return ""  # numbers, which would be long to take apart
+    about = [cards[l] for l in (tree.below[k] if place.phase.up else range(len(cards)))]
+    keys = place.phase <= Phase.KEYS_DOWN
+    items = Gathering(OFFER if keys else SIGNATURE).items(payload_of(frame))
+    if len(items) != len(about):
+        return ""
+    said = ""
+    if not keys:
+        bad = [card.name for card, one in zip(about, items, strict=True)
+               if not card.verify(one, place.heard, LIST_LABEL)]  # fmt: skip
+        said = f"no signature of {', '.join(bad)} under our keys and totals" if bad else ""
+    else:
+        try:
+            offers = {card.digest: Offer.read(one, card, run) for card, one in zip(about, items, strict=True)}
+            if len(offers) > 1:
+                KeyList(run, offers)
+        except ConfideError as error:
+            said = str(error)
+    return f"{cards[k].name} handed on what can't be: {said}" if said else ""
 
 
 class PrivateSum:
@@ -119,6 +148,8 @@ class PrivateSum:
             unpack(frame, s.cards[neighbour], s.run, replace(place, phase=Phase.AGAIN, attempt=said.attempt), 0)
         else:
             self._pass.check(neighbour, frame)
+            if place.phase.up and (why := handed_on(frame, s.run, s.tree, neighbour, s.cards)):
+                raise HandedOn(why)  # before it is handed on as ours
 
     def take(self, neighbour: int, frame: bytes) -> list[bytes]:
         """A frame that was checked; the own frames that follow."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide.errors import ConfideError
-from confide.network.channel import Channel, Kind, context
+from confide.network.channel import Channel, Word, context
 from confide.network.dialling import CALL_SECONDS, LONGEST_WORD, PING_SECONDS, PONG_SECONDS
 from confide.network.door import Door
 from confide.network.identity import Card, Identity
@@ -124,14 +124,14 @@ class Relay:
 
     def _heard(self, line: Channel, kind: int, body: bytes) -> None:
         assert isinstance(line, Line)
-        if kind == Kind.PING:
+        if kind == Word.PING:
             if line.caller is None:  # else it hears that it is called, and what follows is the caller's
-                line.send(Kind.PONG)
-        elif kind == Kind.WAIT and len(body) == 32 and line.fresh:
+                line.send(Word.PONG)
+        elif kind == Word.WAIT and len(body) == 32 and line.fresh:
             self._wait(line, body)
-        elif kind == Kind.CALL and len(body) == 64 and line.fresh:
+        elif kind == Word.CALL and len(body) == 64 and line.fresh:
             self._call(line, body[:32], body[32:])
-        elif kind == Kind.READY and line.caller is not None and line.partner is None:
+        elif kind == Word.READY and line.caller is not None and line.partner is None:
             self._join(line, line.caller)
         else:
             line.refuse("not what a relay is told here")
@@ -172,7 +172,7 @@ class Relay:
     def _offer(self, waiting: Line, caller: Line) -> None:
         self._waiting.pop(waiting.place, None)
         waiting.caller, caller.callee = caller, waiting
-        waiting.send(Kind.JOIN, caller.digest)
+        waiting.send(Word.JOIN, caller.digest)
 
     def _join(self, waiting: Line, caller: Line) -> None:
         waiting.partner, caller.partner = caller, waiting
@@ -180,7 +180,7 @@ class Relay:
             waiting.end()
             return
         self.joined += 1
-        caller.send(Kind.JOIN)
+        caller.send(Word.JOIN)
 
     def _came(self, line: Line, count: int) -> None:
         """Who has used up its bytes is not read for a while."""

@@ -47,7 +47,7 @@ REQUEST_SIZE = _REQUEST.size
 PHASE_BITS = 3
 
 
-class Kind(IntEnum):
+class Numbers(IntEnum):
     """What the numbers of a frame are."""
 
     REAL = 0  # doubles, finite and in the public ball
@@ -68,7 +68,7 @@ def frame_size(count: int, statements: int = 0) -> int:
 
 
 def pack(identity: Identity, run: bytes, round: int, payload: bytes, statements: bytes = b"", *,
-         kind: Kind = Kind.REAL, phase: int = 0, attempt: int = 0) -> bytes:  # fmt: skip
+         kind: Numbers = Numbers.REAL, phase: int = 0, attempt: int = 0) -> bytes:  # fmt: skip
     """The signed frame of a round."""
     count = len(payload) // 8
     head = _HEADER.pack(MAGIC, VERSION, kind, run, identity.card.digest, round, phase, attempt, count)
@@ -77,7 +77,7 @@ def pack(identity: Identity, run: bytes, round: int, payload: bytes, statements:
 
 
 def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int, radius: float = math.inf,
-           statements: int | None = 0, *, kind: Kind = Kind.REAL, phase: int = 0,
+           statements: int | None = 0, *, kind: Numbers = Numbers.REAL, phase: int = 0,
            attempt: int = 0) -> bytes:  # fmt: skip
     """The payload, if this is `sender`'s frame of that run and round with `count` numbers and so many statements.
 
@@ -106,7 +106,7 @@ def unpack(frame: bytes, sender: Card, run: bytes, round: int, count: int, radiu
         raise ConfideError(f"frame that claims {n} numbers: must be {count}")
     if not sender.verify(frame[-SIGNATURE:], _signed_part(frame)):
         raise ConfideError(f"frame is not signed by {sender.name}")
-    if kind == Kind.REAL:
+    if kind == Numbers.REAL:
         check_ball(frame, count, radius)
     return payload_of(frame)
 
@@ -195,7 +195,7 @@ def statement(frame: bytes) -> bytes:
 
 def stated(statement: bytes, sender: Card, run: bytes, round: int, count: int) -> bool:
     """Whether `sender` signed a frame of doubles of that round with this statement."""
-    head = _HEADER.pack(MAGIC, VERSION, Kind.REAL, run, sender.digest, round, 0, 0, count)
+    head = _HEADER.pack(MAGIC, VERSION, Numbers.REAL, run, sender.digest, round, 0, 0, count)
     return sender.verify(statement[COMMITMENT:], head + statement[:COMMITMENT])
 
 
@@ -258,7 +258,7 @@ def source(frame: bytes) -> tuple[bytes, int]:
     if version_of(frame) == 1:
         return _FIRST.unpack_from(frame)[3:5]
     _, _, kind, _, sender, round, phase, attempt, _ = _HEADER.unpack_from(frame)
-    return sender, round if kind & 255 == Kind.REAL else number(round, phase, attempt)
+    return sender, round if kind & 255 == Numbers.REAL else number(round, phase, attempt)
 
 
 def place(frame: bytes) -> tuple[int, int, int]:
@@ -286,7 +286,7 @@ def is_frame(data: bytes) -> bool:
 
 def kind_of(frame: bytes) -> int:
     """Of a frame that was checked before."""
-    return Kind.REAL if version_of(frame) == 1 else frame[6]
+    return Numbers.REAL if version_of(frame) == 1 else frame[6]
 
 
 SMALLEST = _FIRST.size + SIGNATURE  # bytes of the shortest frame there ever was

@@ -15,29 +15,26 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from confide.errors import ConfideError
 from confide.files import write_whole
-from confide.files.keys import strict
-from confide.files.values import check_values
-from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, SIGNATURE, Card, Identity
-from confide.node import amendment as amendments
+from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, Card, Identity
 from confide.node import federation as federations
 from confide.node.amendment import Amendment, amended
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
+from confide.node.packing import LONGEST, Signatures, length, pack, parsed
 
 FOLDER = "agreements"
-LONGEST = 1 << 22  # bytes of a member's papers
 REMEMBERED = 100  # amendments of which it is known what they leave: a member may invent many
-Signatures = dict[str, bytes]  # by the signer's name
+UNVOUCHED = 3  # amendments that wait with a new key of a member and no signature but that key's: anyone can make them
+MOST_UNVOUCHED = 16  # of them, of all members
+WAITING = 1 << 20  # bytes that are left for amendments that wait: those in force must never fill papers
 
 
 @dataclass(eq=False)
@@ -71,9 +68,10 @@ class Papers:
         self.signatures: Signatures = {}
         self.chain: list[Draft] = []  # in force, in order
         self.pending: dict[bytes, Draft] = {}  # of the head
-        self.divided = ""  # two amendments of one state, both signed by all
+        self.divided: list[Draft] = []  # two amendments of one state, each signed by all whom it leaves
         self.current = founding
         self._found: dict[tuple[bytes, bytes], Federation | ConfideError] = {}  # what amendments leave, or why not
+        self._wasted: set[tuple[bytes, bytes]] = set()  # state, key in force that signed what may not be; b"": new ones
         self._packed: bytes | None = None  # of what is here: neighbours ask for it many times a second
         self._read: tuple[int, int, int] | None = None  # which file was read or written last
         self._kept = self.pack()  # what was saved last
@@ -84,12 +82,12 @@ class Papers:
         out = cls(founding, home / FOLDER / f"{founding.digest.hex()[:16]}.json")
         out.refresh()
         if out._parted.exists():
-            raise Untrusted(out._parted.read_text(encoding="utf-8"))
+            raise Untrusted(out._parted.read_text(encoding="utf-8").partition("\n")[0])
         return out
 
     @property
     def _parted(self) -> Path:
-        """Where it is kept that the members have parted ways: a run does not go on after that."""
+        """Where it is kept that the members have parted ways, a line and both amendments: a run does not go on."""
         assert self.path is not None
         return self.path.with_suffix(".divided")
 
@@ -110,20 +108,21 @@ class Papers:
         self.take_signatures({name: identity.sign(self.founding.digest, AGREEMENT_LABEL)})
         self.save()
 
-    def sign_amendment(self, identity: Identity, change: Amendment) -> Draft:
-        """Refuses a second amendment of the same state; one that is in force needs no more signatures."""
+    def sign_amendment(self, identity: Identity, change: Amendment, own: Container[bytes] = ()) -> Draft:
+        """Refuses a second one of the same state, by any key in `own`; one in force needs no more signatures."""
         name = identity.card.name
         draft = self.draft(change)
         if any(draft is one for one in self.chain):
             return draft
         if (card := draft.cards.get(name)) is None or card.digest != identity.card.digest:
             raise ConfideError(f"amendment {change.number}: the key of {name} that is here has no part in it")
-        other = self._signed_otherwise(name, change)
+        other = self._signed_otherwise(name, change, own)
         if other is not None:
             raise ConfideError(
                 f"{name} has signed {other.change.hash.hex()[:16]}, which changes the same: who signs two of them "
                 "would let the others part ways"
             )
+        self._check_room(draft)
         draft.signatures[name], self._packed = identity.sign(change.hash, AMENDMENT_LABEL), None
         self.pending[change.hash] = draft
         self._advance()
@@ -134,14 +133,22 @@ class Papers:
         """The amendment with the signatures that are here; one line if it does not follow."""
         return self._known(change) or Draft(change, self._amended(self.current, change))
 
-    def _amended(self, state: Federation, change: Amendment) -> Federation:
-        """Once for each of them: to find what it costs takes long."""
+    def _amended(self, state: Federation, change: Amendment, signers: Signatures | None = None) -> Federation:
+        """Once for each of them: to find what it costs takes long.
+
+        So of `signers`, where not all have signed, one that may not be is looked at: an honest member signs none.
+        """
         key = state.head, change.hash
         if key not in self._found:
+            fresh = change.rekeyed(state)
+            whose = {(state.head, b"" if name in fresh else state.cards[name].digest) for name in signers or ()}
+            if whose and whose <= self._wasted:
+                raise ConfideError(f"amendment {change.number}: who signed it signed what may not be: not looked at")
             try:
                 self._found[key] = amended(state, change)
             except ConfideError as error:
                 self._found[key] = error
+                self._wasted |= whose
             for old in list(self._found)[:-REMEMBERED]:
                 del self._found[old]
         found = self._found[key]
@@ -157,7 +164,7 @@ class Papers:
         ahead = self._copy()
         for data in filter(None, papers):
             with suppress(ConfideError):  # `take` says what is wrong
-                for change, given in _parsed(data)[1]:
+                for change, given in parsed(data)[1]:
                     if len(ahead.chain) < len(self.chain) + REMEMBERED:
                         ahead._consider(change, given)
 
@@ -166,7 +173,7 @@ class Papers:
         out = Papers(self.founding)
         out.chain = [replace(draft) for draft in self.chain]
         out.pending = {key: replace(draft) for key, draft in self.pending.items()}
-        out.current, out._found = self.current, self._found
+        out.current, out._found, out._wasted = self.current, self._found, self._wasted
         return out
 
     @staticmethod
@@ -181,10 +188,7 @@ class Papers:
         """All of it, the same bytes for everyone who holds the same."""
         if self._packed is None:
             drafts = [*self.chain, *(self.pending[key] for key in sorted(self.pending))]
-            self._packed = json.dumps({
-                "signatures": _texts(self.signatures),
-                "amendments": [{"text": d.change.document(), "signatures": _texts(d.signatures)} for d in drafts],
-            }, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()  # fmt: skip
+            self._packed = pack(self.signatures, [(draft.change, draft.signatures) for draft in drafts])
         return self._packed
 
     @property
@@ -204,15 +208,20 @@ class Papers:
         if self.pack() != self._kept:
             self.save()
         if self.divided:
+            first, second = ({(name, d.cards[name].digest) for name in d.signatures} for d in self.divided)
+            hashes = " and ".join(draft.change.hash.hex()[:16] for draft in self.divided)
+            both = ", ".join(sorted(name for name, _ in first & second))
+            said = f"amendments {hashes} change the same, and {both} signed both: the members have parted ways"
             if self.path is not None:
-                write_whole(self._parted, self.divided.encode(), 0o600)
-            raise Untrusted(self.divided)
+                proof = pack({}, [(draft.change, draft.signatures) for draft in self.divided])
+                write_whole(self._parted, said.encode() + b"\n" + proof + b"\n", 0o600)
+            raise Untrusted(said)
         if wrong is not None:
             raise wrong
         return self.pack() != before
 
     def _merge(self, data: bytes) -> None:
-        signatures, drafts = _parsed(data)
+        signatures, drafts = parsed(data)
         new = _other(signatures, self.signatures)
         _verify(new, self.founding.cards, self.founding.digest, AGREEMENT_LABEL, "the file")
         self.take_signatures(new)
@@ -237,9 +246,12 @@ class Papers:
         if not complete:  # who signed another one first does not count here, too
             late = state.head != self.current.head
             new = {name: one for name, one in new.items() if not (late or self._signed_otherwise(name, change))}
-            if not new:
+            if not new or (known is None and self._crowded(change, new)):
                 return
-        known = known or Draft(change, self._amended(state, change))  # takes long, so for signatures that count alone
+            if len(self.pack()) + length(new, change if known is None else None) > LONGEST:
+                raise ConfideError(f"amendment {change.number}: no room for it beside {len(self.pending)} that wait")
+        signers = None if complete else new
+        known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last
         self._packed = None
         if any(known is draft for draft in self.chain):
             known.signatures = _least(known.signatures, new)
@@ -248,22 +260,36 @@ class Papers:
             self.pending[change.hash] = known
             self._advance()
         else:
-            self.divided = (
-                f"amendments {change.hash.hex()[:16]} and {self._after(change.changes).hex()[:16]} change the same, "
-                "and all have signed both: the members have parted ways"
-            )
-
-    def _after(self, head: bytes) -> bytes:
-        return next(draft.change.hash for draft in self.chain if draft.change.changes == head)
+            known.signatures = new
+            self.divided = [known, next(draft for draft in self.chain if draft.change.changes == change.changes)]
 
     def _known(self, change: Amendment) -> Draft | None:
         return next((d for d in (*self.chain, *self.pending.values()) if d.change.hash == change.hash), None)
 
-    def _signed_otherwise(self, name: str, change: Amendment) -> Draft | None:
-        """Another one of the same state that this name signed, with the same key: anyone can make a new one for it."""
+    def _signed_otherwise(self, name: str, change: Amendment, own: Container[bytes] = ()) -> Draft | None:
+        """Another one of the same state that this name signed, with the same key or one of its `own`."""
         card = _signing_cards(self.current, change).get(name)
         others = (draft for key, draft in self.pending.items() if key != change.hash and name in draft.signatures)
-        return next((d for d in others if card is not None and d.cards[name].digest == card.digest), None)
+        used = ((d, d.cards[name].digest) for d in others)
+        return next((d for d, key in used if card is not None and (key == card.digest or key in own)), None)
+
+    def _crowded(self, change: Amendment, signatures: Signatures) -> bool:
+        """Whether none but its new key has signed it, and enough of the kind wait: it needs the word of a member."""
+        fresh = change.rekeyed(self.current)
+        waiting = ((set(d.signatures), d.change.rekeyed(self.current)) for d in self.pending.values())
+        alone = [names for names, new in waiting if names <= new]
+        same = [names for names in alone if names <= fresh]
+        return fresh.issuperset(signatures) and (len(same) >= UNVOUCHED or len(alone) >= MOST_UNVOUCHED)
+
+    def _check_room(self, draft: Draft) -> None:
+        """One line if papers would be too long to pass on once all have signed it, and others wait beside the next."""
+        parts = [(self.founding.cards, None), *((one.cards, one.change) for one in (*self.chain, draft))]
+        size = sum(length(names, change) for names, change in parts)
+        if size > LONGEST - WAITING:
+            raise ConfideError(
+                f"amendment {draft.change.number}: papers of {size} bytes, once all have signed it: must be at most "
+                f"{LONGEST - WAITING}; begin another run"
+            )
 
     def _advance(self) -> None:
         """An amendment that all have signed is in force."""
@@ -336,38 +362,6 @@ def _other(given: Signatures, known: Signatures) -> Signatures:
 def _least(known: Signatures, new: Signatures) -> Signatures:
     """Who signs twice has two signatures: all keep the same one."""
     return {**known, **{name: min(one, known.get(name, one)) for name, one in new.items()}}
-
-
-def _texts(signatures: Signatures) -> dict[str, str]:
-    return {name: one.hex() for name, one in signatures.items()}
-
-
-def _parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]]:
-    if len(data) > LONGEST:
-        raise ConfideError(f"papers of {len(data)} bytes: must be at most {LONGEST}")
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        raise ConfideError("papers that are not JSON, or damaged") from None
-    check_values(found, "papers")
-    top = strict(found, "papers", ("signatures", "amendments"))
-    if not isinstance(top["amendments"], list):
-        raise ConfideError("papers.amendments: must be a list")
-    entries = [strict(one, "papers.amendments", ("text", "signatures")) for one in top["amendments"]]
-    drafts = [(amendments.from_document(one["text"]), _signatures(one["signatures"])) for one in entries]
-    return _signatures(top["signatures"]), drafts
-
-
-def _signatures(table: Any) -> Signatures:
-    if not isinstance(table, dict) or not all(isinstance(one, str) for one in table.values()):
-        raise ConfideError("papers.signatures: must be texts by name")
-    try:
-        out = {name: bytes.fromhex(one) for name, one in table.items()}
-    except ValueError:
-        out = {"": b""}
-    if not all(len(one) == SIGNATURE for one in out.values()):
-        raise ConfideError(f"papers.signatures: must be {2 * SIGNATURE} hexadecimal digits each")
-    return out
 
 
 def _identity(file: int | Path) -> tuple[int, int, int]:

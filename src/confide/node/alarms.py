@@ -6,7 +6,7 @@ the run, too, and shows it on. So those who noticed nothing need not wait for a 
 * *two frames of one round* by different members who had heard different things before it: that of the neighbour, and
   the own one, or, where there is none, one without numbers that is signed for this. A member lied to one of the two, or
   one of them lies now;
-* or *one frame* that hands on keys or signatures that are none. An honest member checks those that go down.
+* or *one frame* that hands on keys or signatures that are none. An honest member checks both, whichever way they go.
 
 Either has valid signatures of members, and nothing else is believed: nobody but a member can end a run this way, as it
 can at any time by silence, and it leaves its signature.
@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from confide.errors import ConfideError
 from confide.network import frames, wire
 from confide.network.frames import Phase, Place
-from confide.network.identity import LIST_LABEL, SIGNATURE, Card
-from confide.network.pairing import OFFER, KeyList
-from confide.network.tree import Gathering, SpanningTree
+from confide.network.identity import Card
+from confide.network.private_sum import handed_on
+from confide.network.tree import SpanningTree
 
 _LENGTH = struct.Struct("<I")
 
@@ -58,9 +58,9 @@ def proven(proof: Sequence[bytes], run: bytes, stage: int, tree: SpanningTree, c
     signed = [_signed(frame, run, stage, cards) for frame in proof]
     (first, place), name = signed[0], cards[signed[0][0]].name
     if len(signed) == 1:
-        said = _handed_on(proof[0], place, run, tree, first, cards)
+        said = handed_on(proof[0], run, tree, first, cards)
         if said:
-            return Found(name, place.round, f"{name} handed on what can't be: {said}")
+            return Found(name, place.round, said)
     else:
         (second, other) = signed[1]
         same = place.round == other.round and min(place.phase, other.phase) >= Phase.AGREED_UP
@@ -80,24 +80,3 @@ def _signed(frame: bytes, run: bytes, stage: int, cards: Sequence[Card]) -> tupl
         raise ConfideError(f"alarm by {who.hex()[:16]}, {place}: must be of a member, in stage {stage}")
     wire.authentic(frame, cards[found], run)
     return found, place
-
-
-def _handed_on(frame: bytes, place: Place, run: bytes, tree: SpanningTree, k: int, cards: Sequence[Card]) -> str:
-    """What is wrong with the keys or signatures in a frame of party k; nothing, if they are as they should be."""
-    about = [cards[l] for l in (tree.below[k] if place.phase.up else range(len(cards)))]
-    keys = place.phase <= Phase.KEYS_DOWN
-    items = Gathering(OFFER if keys else SIGNATURE).items(frames.payload_of(frame))
-    if place.phase > Phase.AGREED_DOWN or len(items) != len(about):
-        return ""
-    if not keys:
-        bad = [card.name for card, one in zip(about, items, strict=True)
-               if not card.verify(one, place.heard, LIST_LABEL)]  # fmt: skip
-        return f"no signature of {', '.join(bad)} under our keys and totals" if bad else ""
-    if len(about) < 2:
-        return ""
-    try:
-        KeyList.read(run, {card.digest: card for card in about},
-                     {card.digest: one for card, one in zip(about, items, strict=True)})  # fmt: skip
-    except ConfideError as error:
-        return str(error)
-    return ""

@@ -11,7 +11,8 @@
     [[members]]                      cards in the place of those of the same name: another address, or another key
 
 It is in force once every member that it leaves has signed its hash, with the key that it leaves to them (`agreement`):
-so a lost member cannot prevent it, a stolen key takes no part, and a new key proves that it is held. Whose it is, the
+so a lost member cannot prevent it, a stolen key takes no part, and a new key proves that it is held. More than half of
+the parties stay, so that two that change the same have a signer in common. Whose a new key is, the
 others vouch for, each with the key that it has: an amendment brings one new key at most, and nobody leaves by the same
 one, or a member could give new keys of its own making to all others and sign for them. The chain of hashes leads back
 to the file, so that an old amendment cannot be brought again.
@@ -50,12 +51,13 @@ from confide.algorithms import REGISTRY, Algorithm, SummedMethod
 from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
-from confide.files.values import check_values
+from confide.files.values import check_values, shown
 from confide.network.generators import components
 from confide.network.identity import Card
 from confide.node import federation as federations
 from confide.node.amended_cost import check_cost
-from confide.node.federation import MEMBER, MOST_ROUNDS, Federation
+from confide.node.federation import MOST_ROUNDS, Federation
+from confide.node.members import MEMBER
 from confide.privacy import Gaussian
 from confide.problem.checks import finite
 from confide.problem.problem import Public
@@ -64,6 +66,8 @@ FORMAT = 1
 NEEDED = ("format", "federation", "changes", "number")
 OPTIONAL = ("without", "edges", "rounds", "epsilon", "members")
 MOST = 1000  # amendments of one run
+LONGEST = 1 << 15  # bytes of one: everybody keeps it and passes it on
+MOST_TIMES = 10  # as many rounds as before: what more cost would take hours to find, at the word of one member
 KEEPS = ("ADMM", "LinearizedADMM", "CDPADMM", "DDPADMM")  # methods whose duals are sums over links
 
 
@@ -93,10 +97,18 @@ class Amendment:
         return toml.dumps(self.document())
 
     @property
+    def text(self) -> bytes:
+        """The canonical form."""
+        return json.dumps(self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @property
     def hash(self) -> bytes:
         """What is signed, and what the next amendment changes."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).digest()
+        return hashlib.sha256(self.text).digest()
+
+    def rekeyed(self, federation: Federation) -> set[str]:
+        """Members whose key it replaces."""
+        return {one.name for one in self.cards if one.digest != federation.cards.get(one.name, one).digest}
 
 
 def load(path: Path) -> Amendment:
@@ -117,12 +129,12 @@ def from_document(document: Any) -> Amendment:
         raise ConfideError(f"amendment.number={top['number']!r}: must be a whole number from 1 to {MOST}")
     without, edges, members = (top.get(name, []) for name in ("without", "edges", "members"))
     if not (isinstance(without, list) and all(isinstance(name, str) for name in without)):
-        raise ConfideError("amendment.without: must be a list of names")
+        raise ConfideError(f"amendment.without={shown(without)}: must be a list of names")
     if not (isinstance(edges, list) and all(isinstance(edge, list) and len(edge) == 2 and all(
             isinstance(name, str) for name in edge) for edge in edges)):  # fmt: skip
-        raise ConfideError("amendment.edges: must be a list of pairs of names")
+        raise ConfideError(f"amendment.edges={shown(edges)}: must be a list of pairs of names")
     if not isinstance(members, list):
-        raise ConfideError("amendment.members: must be a list of tables, [[members]]")
+        raise ConfideError(f"amendment.members={shown(members)}: must be a list of tables, [[members]]")
     if "rounds" in top and not (type(top["rounds"]) is int and 1 <= top["rounds"] <= MOST_ROUNDS):
         raise ConfideError(f"amendment.rounds={top['rounds']!r}: must be a whole number from 1 to {MOST_ROUNDS}")
     if "epsilon" in top and not (finite(top["epsilon"]) and top["epsilon"] > 0):
@@ -160,6 +172,8 @@ def amended(federation: Federation, change: Amendment) -> Federation:
         )
     if not (change.without or change.edges or change.rounds or change.epsilon or change.cards):
         raise ConfideError("amendment: changes nothing")
+    if (size := len(change.text)) > LONGEST:
+        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST}; make it several")
     document = {**federation.document}
     _members(document, federation, change)
     _links(document, federation, change)
@@ -182,9 +196,12 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
         raise ConfideError(f"without {', '.join(change.without)}: a name is there twice")
     if (change.without or change.edges) and (why := refusal(federation)):
         raise ConfideError(why)
-    keys = [card.name for card in change.cards if card.digest != federation.cards.get(card.name, card).digest]
+    keys = sorted(change.rekeyed(federation))
     if federation.summed and (keys or change.rounds):
-        raise ConfideError(f"{federation.algorithm.name}: keys and rounds of a private sum stay: begin another run")
+        raise ConfideError(
+            f"{federation.algorithm.name}: keys and rounds of a private sum stay, for its masks are agreed with those "
+            "keys and its noise is shared for those rounds: begin another run"
+        )
     if len(keys) > 1 or (keys and change.without):
         others = f"those of {', '.join(keys[1:])}" if len(keys) > 1 else f"without {', '.join(change.without)}"
         raise ConfideError(f"the key of {keys[0]} and {others}: a new key must be all that changes among the members: "
@@ -193,6 +210,11 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
         raise ConfideError(f"without {', '.join(change.without)}: learning over a network needs at least 2 parties")
     if federation.summed and change.without:
         _check_honest(federation, change)
+    if 2 * (left := len(federation.parties) - len(change.without)) <= (count := len(federation.parties)):
+        raise ConfideError(
+            f"without {', '.join(change.without)}: {left} of {count} would go on: must be more than half, or a few "
+            "could shut out all others, and two halves each other: begin another run"
+        )
     used = {card.digest for one in federation.history for card in one.cards.values()}
     new = {card.name: card for card in change.cards}
     for card in change.cards:
@@ -299,6 +321,8 @@ def _terms(document: dict[str, Any], federation: Federation, change: Amendment) 
             raise ConfideError(
                 f"rounds={change.rounds}: must be above {federation.algorithm.rounds}: rounds are added, not taken back"
             )
+        if change.rounds > (most := MOST_TIMES * federation.algorithm.rounds):
+            raise ConfideError(f"rounds={change.rounds}: must be at most {most}: more are added by several amendments")
         document["algorithm"] = {**document["algorithm"], "rounds": change.rounds}
     if change.epsilon is not None:
         if federation.epsilon is None:

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 from confide.algorithms import Algorithm
 from confide.algorithms.base import row_length
-from confide.algorithms.joint_descent import JointDescent
-from confide.algorithms.joint_descent import taste as joint_taste
+from confide.algorithms.joint_descent import JointDescent, descent_constants
 from confide.algorithms.linearized_admm import LinearizedADMM
 from confide.algorithms.summed import mass
 from confide.errors import ConfideError
@@ -45,7 +44,7 @@ SHARED = 0.5  # the part of h that the network takes, 2ρ|N|; the rest is 1/η
 LAST_VARIANCE = 0.1  # of the noise, relative to the first round's
 
 
-class Taste(NamedTuple):
+class ADMMConstants(NamedTuple):
     """What suits a loss. Targets of regressions lie in [-1, 1]; margins of classifiers are logits."""
 
     slope: float  # to which a row's is clipped
@@ -55,35 +54,35 @@ class Taste(NamedTuple):
     wander: float = 0.2  # of the noise, at the end
 
 
-def taste(loss: Loss) -> Taste:
+def admm_constants(loss: Loss) -> ADMMConstants:
     """Constants by loss. Slopes are clipped to what they are at the start, which halves the noise of the logistic."""
     match loss:
         case Logistic():
-            return Taste(0.5, 0.25, 2.0, 4.0, 2.0)
+            return ADMMConstants(0.5, 0.25, 2.0, 4.0, 2.0)
         case Multinomial():
-            return Taste(math.sqrt(1 - 1 / loss.classes), 0.5, 2.0, 4.0, 1.0)
+            return ADMMConstants(math.sqrt(1 - 1 / loss.classes), 0.5, 2.0, 4.0, 1.0)
         case SmoothedHinge():
-            return Taste(1.0, loss.curvature_bound, wander=1.0)
+            return ADMMConstants(1.0, loss.curvature_bound, wander=1.0)
         case Squared():
-            return Taste(0.25, 1.0)
+            return ADMMConstants(0.25, 1.0)
         case Huber():
-            return Taste(min(loss.width, 0.25), 1.0)
+            return ADMMConstants(min(loss.width, 0.25), 1.0)
         case Quantile():  # it bends as densely as targets lie, within [-1, 1] and most of them nearer
-            return Taste(loss.slope_bound, 4.0)
+            return ADMMConstants(loss.slope_bound, 4.0)
         case Absolute():
-            return Taste(1.0, 8.0)
+            return ADMMConstants(1.0, 8.0)
         case NoisyLabels():  # the correction is linear: it lengthens slopes and bends nothing
-            base = taste(loss.base)
+            base = admm_constants(loss.base)
             return base._replace(slope=loss.slope_bound if math.isfinite(loss.slope_bound) else base.slope)
     # of hinges; a slope without a bound is clipped to that of a margin of 0
     bends = min(loss.curvature_bound, 1.0)
-    return Taste(min(loss.slope_bound, 1.0), bends, wander=1.0 if loss.labels == "sign" else 0.2)
+    return ADMMConstants(min(loss.slope_bound, 1.0), bends, wander=1.0 if loss.labels == "sign" else 0.2)
 
 
 def joint(loss: Loss) -> bool:
     """Whether joint descent has settings for this loss."""
     try:
-        joint_taste(loss)
+        descent_constants(loss)
     except ConfideError:
         return False
     return True
@@ -106,7 +105,7 @@ def choose(public: Public, cap: float, delta: float, given: dict[str, Any]) -> d
 
 def peer(public: Public, mu: float, rounds: int | None = None) -> dict[str, Any]:
     """CDP-ADMM's parameters for the Gaussian-DP budget μ."""
-    likes, longest = taste(public.loss), length(public)
+    likes, longest = admm_constants(public.loss), length(public)
     # travel, in steps of 1/curvature, after which the noise has moved a prediction by `wander`
     noise = 2 * likes.slope * math.sqrt(float((public.whole.scale**2).sum())) / (mass(public) * mu)
     travel = likes.wander * likes.curvature / noise
@@ -122,7 +121,7 @@ def peer(public: Public, mu: float, rounds: int | None = None) -> dict[str, Any]
 
 def pace(public: Public, step: float | None = None) -> dict[str, float]:
     """Step and coupling of a linearised ADMM, whatever the graph's degrees; `step` in units of 1/curvature."""
-    likes = taste(public.loss)
+    likes = admm_constants(public.loss)
     alpha = (likes.brisk if step is None else step) / (likes.curvature * length(public) ** 2 * mass(public))
     h = 1 / (public.count * alpha)
     assert public.graph is not None

@@ -12,22 +12,24 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from confide.errors import ConfideError, describe, expected
 from confide.network.dialling import Ways, printable
 from confide.network.identity import Card, Identity
-from confide.network.peer import Link, Server
-from confide.node.agreement import LONGEST, Papers
+from confide.network.link import Link
+from confide.network.peer import Server
+from confide.node.agreement import Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
+from confide.node.packing import LONGEST
 
 SOON, LATER = 0.2, 2.0  # seconds between questions: when there was news just now, and once all have signed
 MISSING = 1.0  # while signatures are missing and nothing new comes
 LOOK_SECONDS = 0.5
-TURN_SECONDS = 5.0  # for one of two keys, before the other is tried
+TURN_SECONDS = 15.0  # for an answer, before another key is tried: who has a stolen one could be silent for ever
 HAND_OVER_SECONDS = 5.0  # that a node waits with its new key, so that neighbours hear of it
 MOST_REASONS, LONGEST_REASON = 20, 300  # of one neighbour's in the log, and characters of each: it must not fill it
 LOG = logging.getLogger("confide.papers")
@@ -113,23 +115,24 @@ class Courier:
         return b"" if held == self.papers.digest else self.papers.pack()
 
     async def _carry(self, name: str) -> None:
-        links: dict[bytes, Link] = {}
+        links: dict[tuple[bytes, Card], Link] = {}
         pause = SOON
         try:
             while True:
                 known = self.papers.digest
-                for identity in self._identities():
-                    link = links.get(identity.card.digest)
+                for identity, card in self._turns(name):
+                    link = links.get((identity.card.digest, card))
                     if link is None:
                         ways = replace(self._ways, identity=identity)
-                        link = Link(identity, self.neighbours[name], self.federation.digest, LONGEST, ways)
-                        links[identity.card.digest], link.alarmed = link, self._alarmed
-                    try:
-                        async with asyncio.timeout(TURN_SECONDS if len(self._identities()) > 1 else None):
+                        link = Link(identity, card, self.federation.digest, LONGEST, ways)
+                        links[identity.card.digest, card], link.alarmed = link, self._alarmed
+                    data: bytes | None = None
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(TURN_SECONDS):
                             data = await link.papers(self.papers.digest)
-                    except TimeoutError:
-                        continue
-                    link.trouble = await self._take(name, data)
+                    if data is not None:
+                        link.trouble = await self._take(name, data)
+                        break
                 pause = SOON if self.papers.digest != known else min(2 * pause, MISSING)
                 await asyncio.sleep(pause if self._open() else LATER)
         except Exception as error:  # a mistake of ours among them: it must not look like silence
@@ -142,12 +145,24 @@ class Courier:
         """Whether anything is waited for."""
         return bool(self.papers.unsigned() or self.papers.pending)
 
-    def _identities(self) -> list[Identity]:
-        """The key in force, and the next one where an amendment is about to bring it: neighbours may be ahead."""
-        name = self.identity.card.name
-        cards = [d.leaves.cards[name] for d in self.papers.pending.values() if name in d.leaves.cards]
-        new = [self._keys[c.digest] for c in cards if c.digest != self.identity.card.digest and c.digest in self._keys]
-        return [self.identity, *new]
+    def _turns(self, name: str) -> list[tuple[Identity, Card]]:
+        """As whom a neighbour is asked, and by which card of it: those in force, then those of amendments that wait.
+
+        A neighbour that holds to one of them already has the new key or address, and takes the new key of this node
+        alone. That can't be before this node has signed it: nobody else makes it call an address, or open a key, for
+        which it may need a passphrase.
+        """
+        mine, theirs = self.identity.card, self.neighbours[name]
+        out = [(self.identity, theirs)]
+        for draft in self.papers.pending.values():
+            if mine.name not in draft.signatures:
+                continue
+            own, other = draft.leaves.cards.get(mine.name), draft.leaves.cards.get(name)
+            if own is not None and own.digest != mine.digest and own.digest in self._keys:
+                out.append((self._keys[own.digest], theirs))
+            if other is not None and other != theirs:
+                out.append((self.identity, other))
+        return out
 
     async def _take(self, name: str, data: bytes) -> str:
         """Take over what a neighbour holds; what is wrong with it, or nothing: it is asked again."""
@@ -160,7 +175,10 @@ class Courier:
                         self.papers.take(data)
                     finally:  # what is genuine counts, whatever stands beside it
                         self._note(self.papers.digest != before)
-        except Untrusted as error:
+        except (
+            Untrusted,
+            OSError,
+        ) as error:  # a full disk is not the neighbour's; what is not kept is not held to
             self._fail(error)
         except Exception as error:  # a mistake of ours among them, which a neighbour found: it must not end the run
             wrong = describe(error) if expected(error) else f"{type(error).__name__}: {describe(error)}"

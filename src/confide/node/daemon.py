@@ -24,7 +24,8 @@ from confide.network import wire
 from confide.network.dialling import Ways
 from confide.network.door import raise_descriptors
 from confide.network.identity import Identity
-from confide.network.peer import Link, Server
+from confide.network.link import Link
+from confide.network.peer import Server
 from confide.node.agreement import Papers
 from confide.node.caps import promise
 from confide.node.certificates import check_dates
@@ -116,7 +117,7 @@ class Daemon:
             self.member.end()
         except (Contradiction, Disagreement) as error:
             kept = self._evidence.contradiction(error.party, error.round, error.evidence())
-            self.status.state, self.status.reason = "stopped", f"{error}; the evidence is in {kept}"
+            self.status.state, self.status.reason = "stopped", f"{error}; {kept}"
             self.status.code = Code.MISBEHAVIOUR
             self._told.ends = True
             await self._warn(error)
@@ -303,6 +304,7 @@ class Daemon:
         }
         s.refused, s.relay = self.server.refused, self.server.relay
         s.unsigned = [] if self.courier is None else self.courier.papers.unsigned()
+        s.papers = {} if self.courier is None else {who: why for who, why in self.courier.refused.items() if why}
         s.left = [name for name in self.federation.founding.cards if name not in self.federation.cards]
         s.updated = time.time()
         self._file.write(s)
@@ -375,6 +377,8 @@ def _run(home: Path, source: Path, data: Path | None, federation: Federation, id
                 return Status(**{**status, "notice": member.notice, "spent_epsilon": member.spent(),
                                  "spent_few": member.few})  # fmt: skip
 
+            if data is not None and not member.done:
+                data.stat()  # a wrong name is said now, not once everybody has signed
             raise_descriptors()
             gc.freeze()  # what is loaded by now stays: no use in looking through it again and again
             if journal.outdated:

@@ -21,7 +21,10 @@ def end_run(book: Ledger, run: str, population: str | None, journal: Path | None
     released     without a journal: the owner's word that rounds 1 to so many were released, and no more
     """
     if (journal is None) == (released is None):
-        raise ConfideError("--end: say what the run released, by --journal FOLDER or by --released N")
+        given = "neither of" if journal is None else "both"
+        raise ConfideError(
+            f"--end {run} with {given} --journal and --released: give one, which says what the run released"
+        )
     found = [(name, party) for name, party in book.who(run) if population in (None, name)]
     if journal is not None:
         from confide.node.closing import Closing

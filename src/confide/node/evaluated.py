@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from confide.algorithms import Algorithm, JointTally
 from confide.errors import ConfideError
 from confide.files.keys import strict
+from confide.files.values import shown
 from confide.problem import linear
-from confide.problem.checks import finite
 from confide.problem.losses import Loss, Quantile, Squared
 from confide.problem.shards import Shards
+from confide.runs.model import numbers
 from confide.schema.schema import Schema
 
 Array = NDArray[np.float64]
@@ -62,17 +63,20 @@ class Evaluated:
         needed = ("coefficients", "intercept", *(["classes"] if classes else []), *(["scores"] if two else []))
         given = strict(table, "evaluation", needed)
         if classes is not None and given["classes"] != [*classes]:
-            raise ConfideError(f"evaluation.classes: must be the label's values, {', '.join(classes)}, in their order")
-        coefficients, intercept = (_finite(given[name], name) for name in ("coefficients", "intercept"))
+            raise ConfideError(
+                f"evaluation.classes={shown(given['classes'])}: must be {shown([*classes])}, as the label's"
+            )
+        coefficients = numbers(given["coefficients"], "evaluation.coefficients", 2)
+        intercept = numbers(given["intercept"], "evaluation.intercept", 1)
         outputs = loss.outputs
         if coefficients.shape != (outputs, features) or intercept.shape != (outputs,):
             raise ConfideError(
                 f"evaluation: coefficients of shape {coefficients.shape} and intercept of {intercept.shape}: must be "
                 f"({outputs}, {features}) and ({outputs},), as the rows and the loss say"
             )
-        scores = _finite(given["scores"], "scores") if two else np.zeros(0)
-        if two and not (scores.ndim == 1 and 0.0 in scores and np.all(np.diff(scores) > 0)):
-            raise ConfideError("evaluation.scores: must be rising numbers, 0 among them")
+        scores = numbers(given["scores"], "evaluation.scores", 1) if two else np.zeros(0)
+        if two and not (0.0 in scores and np.all(np.diff(scores) > 0)):
+            raise ConfideError(f"evaluation.scores={shown(given['scores'])}: must be rising numbers, 0 among them")
         level = float(loss.level) if isinstance(loss, Quantile) else None
         found = cls(coefficients, intercept, classes, tuple(scores.tolist()), level)
         if found.count > MOST_CELLS:
@@ -146,7 +150,7 @@ def check_tally(measured: Evaluated | None, method: Algorithm, weighting: str) -
         given["edges"] = [*given["edges"]]
     if not isinstance(method, JointTally) or given != wanted:
         said = f"edges 0.5, 1.5, … of {measured.count} cells" if measured.classes else f"clip={wanted['clip']:g}"
-        raise ConfideError(f"algorithm: with [evaluation] it must be JointTally with {said}")
+        raise ConfideError(f"algorithm {method.name} with [evaluation]: must be JointTally with {said}")
     if weighting != "rows":
         raise ConfideError(f"model.weighting={weighting!r}: must be 'rows' in an evaluation: they count alike")
 
@@ -161,19 +165,6 @@ def label_values(schema: Schema | None, loss: Loss) -> tuple[str, ...] | None:
         case "class":
             return tuple(str(k) for k in range(loss.outputs))
     return None
-
-
-def _finite(values: Any, name: str) -> Array:
-    """Of one dimension, or of two with rows of the same length."""
-    flat = [v for row in values for v in (row if isinstance(row, list) else [row])] if isinstance(values, list) else []
-    try:
-        if not flat or not all(finite(v) for v in flat):
-            raise OverflowError
-        return np.asarray(values, float)
-    except OverflowError:  # whole numbers may have any length
-        raise ConfideError(f"evaluation.{name}: must be finite numbers in a list") from None
-    except ValueError:  # rows of unlike length
-        raise ConfideError(f"evaluation.{name}: must be lists of the same length") from None
 
 
 def table(coefficients: Array, intercept: Array, classes: tuple[str, ...] | None, scores: tuple[float, ...]

@@ -30,10 +30,14 @@ class Evidence:
         if self._keep(f"{stem}.frame", frame) and self._keep(f"{stem}.txt", f"{name}: {why}\n".encode()):
             LOG.warning("%s misbehaves: %s; its signed message is in %s", name, why, self.folder)
 
-    def contradiction(self, party: str, round: int, text: str) -> Path:
+    def contradiction(self, party: str, round: int, text: str) -> str:
+        """Where it is kept, as the end of a sentence; where the disk is full it is in the log alone."""
         path = self.folder / f"{party}-round-{round}.json"
         self._keep(path.name, text.encode())
-        return path
+        if path.exists():
+            return f"the evidence is in {path}"
+        LOG.error("evidence that could not be written: %s", " ".join(text.split()))
+        return f"the evidence could not be written to {path}: it is in the log; do not start this node again"
 
     def contradictions(self) -> list[Path]:
         """Those that were kept."""

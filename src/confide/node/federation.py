@@ -43,8 +43,9 @@ from confide.files.keys import strict
 from confide.files.parts import from_table
 from confide.files.values import check_values
 from confide.network.graph import Graph
-from confide.network.identity import BY_RELAY, FIELDS, Card
+from confide.network.identity import Card
 from confide.node.evaluated import Evaluated, check_tally, label_values
+from confide.node.members import read_members, read_relay
 from confide.node.outside import Package, kind_of
 from confide.privacy import Event, Gaussian, Guarantee, Label
 from confide.privacy.budget import of_agent
@@ -65,7 +66,6 @@ TOP = ("format", "name", "run", "timeout", "model", "algorithm", "graph", "membe
 OPTIONAL = ("budget", "schema", "test_noise_seed", "patience", "relay", "package", "evaluation")
 MODEL = ("loss", "penalty", "weighting")
 ROWS = ("features", "row_norm", "intercept")  # a schema says these
-MEMBER = FIELDS
 LARGEST_TIMEOUT = 7 * 86400.0
 PATIENCE, LARGEST_PATIENCE = 86400.0, 366 * 86400.0
 MOST_RESTARTS = 10_000
@@ -268,7 +268,7 @@ def from_document(document: Mapping[str, Any]) -> Federation:
         raise ConfideError(f"test_noise_seed={seed!r}: must be a whole number of at least 0")
     schema = Schema.from_dict(top["schema"]) if "schema" in top else None
     model = strict(top["model"], "model", MODEL if schema else (*MODEL, "features"), () if schema else ROWS)
-    cards, sizes, edges, hub = _members(top)
+    cards, sizes, edges, hub = read_members(top)
     budget = strict(top["budget"], "budget", ("epsilon", "delta"), ("restarts",)) if "budget" in top else {}
     for field, most in (("epsilon", np.inf), ("delta", 1.0)):
         if budget and not (finite(budget[field]) and 0 < budget[field] < most):
@@ -289,7 +289,7 @@ def from_document(document: Mapping[str, Any]) -> Federation:
         schema.row_norm if schema else model.get("row_norm"),
         schema.intercept if schema else model.get("intercept", False), model["weighting"], budget.get("epsilon"),
         budget.get("delta"), float(top["timeout"]), seed, schema, top["format"], restarts, float(patience), document,
-        hashed, None, package, _relay(top, cards), measured,
+        hashed, None, package, read_relay(top, cards), measured,
     )  # fmt: skip
     _check(out)
     return out
@@ -301,7 +301,9 @@ def digest(document: Mapping[str, Any], schema: Schema | None = None) -> bytes:
     try:
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError):
-        raise ConfideError("values must be texts, finite numbers, true or false, lists and tables") from None
+        raise ConfideError(
+            "a value of another kind: must be texts, finite numbers, true or false, lists and tables"
+        ) from None
     return hashlib.sha256(text.encode()).digest()
 
 
@@ -330,54 +332,6 @@ def _loss(table: Any) -> Loss:
     return loss
 
 
-def _members(top: Mapping[str, Any]) -> tuple[dict[str, Card], dict[str, int], tuple[tuple[str, str], ...], str | None]:
-    if not isinstance(top["members"], list):
-        raise ConfideError("members: must be a list of tables, [[members]]")
-    graph = strict(top["graph"], "graph", (), ("edges", "hub"))
-    hub = graph.get("hub")
-    cards: dict[str, Card] = {}
-    sizes: dict[str, int] = {}
-    for number, entry in enumerate(top["members"], start=1):
-        where = f"members[{number}]"
-        member = strict(entry, where, MEMBER, ("rows",))
-        card = Card.from_text(**{field: member[field] for field in MEMBER})
-        if card.name in cards or any(card.digest == other.digest for other in cards.values()):
-            raise ConfideError(f"{where}: {card.name!r} is there twice")
-        cards[card.name] = card
-        if card.name != hub:
-            if not (whole(member.get("rows")) and member["rows"] >= 1):
-                raise ConfideError(
-                    f"{where}: {card.name!r}: rows={member.get('rows')!r}: must be a whole number from 1"
-                )
-            sizes[card.name] = int(member["rows"])
-        elif "rows" in member:
-            raise ConfideError(f"{where}: the hub {card.name!r} holds no rows: leave them out")
-    if hub is not None and hub not in cards:
-        raise ConfideError(f"graph.hub={hub!r}: must be one of the members, {', '.join(cards)}")
-    if len(sizes) < 2:
-        raise ConfideError(f"{len(sizes)} party: learning over a network needs at least 2")
-    edges = tuple(tuple(edge) if isinstance(edge, list) else () for edge in graph.get("edges", ()))
-    for edge in edges:
-        if len(edge) != 2 or not all(name in sizes for name in edge):
-            raise ConfideError(f"graph.edges: {list(edge)!r}: must be a pair of the parties {', '.join(sizes)}")
-    if (hub is None) == (not edges):
-        raise ConfideError("graph: must have either edges or a hub")
-    return cards, sizes, edges, hub  # type: ignore[return-value]
-
-
-def _relay(top: Mapping[str, Any], cards: Mapping[str, Card]) -> Card | None:
-    """The relay's card; who takes no connections needs one."""
-    if "relay" not in top:
-        alone = next((name for name, card in cards.items() if card.address == BY_RELAY), None)
-        if alone is not None:
-            raise ConfideError(f"relay: {alone!r} takes no connections, so the federation must name a relay")
-        return None
-    card = Card.from_text(**strict(top["relay"], "relay", MEMBER))
-    if card.address == BY_RELAY:
-        raise ConfideError(f"relay: address {card.address!r}: must be host:port, where members reach it")
-    return card
-
-
 def _check(federation: Federation) -> None:
     """What no single field shows: that all of them fit together."""
     f = federation
@@ -385,7 +339,10 @@ def _check(federation: Federation) -> None:
         raise ConfideError(f"algorithm.rounds={f.algorithm.rounds}: must be at most {MOST_ROUNDS}")
     links = f.algorithm.topology == "peer" or f.summed  # a hub would see what masks hide
     if (f.hub is None) != links:
-        raise ConfideError(f"graph: {f.algorithm.name} needs {'edges and no hub' if links else 'a hub and no edges'}")
+        has = "edges" if f.hub is None else "a hub"
+        raise ConfideError(
+            f"graph: {has} with {f.algorithm.name}: needs {'edges and no hub' if links else 'a hub and no edges'}"
+        )
     if not (whole(f.features) and f.features >= 1):
         raise ConfideError(f"model.features={f.features!r}: must be a whole number from 1")
     if f.row_norm is not None and not (finite(f.row_norm) and f.row_norm > 0):
@@ -398,4 +355,4 @@ def _check(federation: Federation) -> None:
     f.algorithm.check(f.public)
     f.algorithm.events(f.public)  # a parameter for too few agents shows here
     if f.epsilon is None and f.guarantee.label != Label.NONE:
-        raise ConfideError("budget: a private method needs a cap, epsilon and delta")
+        raise ConfideError(f"budget=None: {f.algorithm.name} is private and needs a cap, epsilon and delta")

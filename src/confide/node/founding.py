@@ -177,3 +177,10 @@ def _labels(model: Model) -> Loss:
     """The loss whose kind of labels the model answers with; a vector for each class is as of several logits."""
     base, outputs = model.loss.base, len(model.coefficients)
     return base if base.outputs == outputs else Multinomial(outputs)
+
+
+def evaluation_noise(found: Federation) -> float:
+    """Its deviation on a count, in rows; where the label is a number on the mean loss, in halves of its range."""
+    assert found.evaluation is not None and isinstance(found.algorithm, JointTally)
+    deviation = float(found.algorithm.sum_scale(1, found.public)[0, 0])
+    return deviation if found.evaluation.classes is None else deviation * sum(found.sizes.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from confide.network.peer import Link
+from confide.network.link import Link
 
 SECONDS = 2.0  # between looks
 

@@ -167,7 +167,7 @@ class Journal:
         sender, t = wire.source(frame)
         if self._known(frame):
             return
-        if not (t > self.last(sender) if wire.kind_of(frame) == wire.Kind.WHOLE else t == self.last(sender) + 1):
+        if not (t > self.last(sender) if wire.kind_of(frame) == wire.Numbers.WHOLE else t == self.last(sender) + 1):
             raise ConfideError(f"{self.path}: round {t} cannot follow round {self.last(sender)}")
         self._append([frame], attempt)
         self.sync()

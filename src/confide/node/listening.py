@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from confide.network.peer import Link
+from confide.network.link import Link
 from confide.node.inbox import Silent
 from confide.node.summer import Summer
 

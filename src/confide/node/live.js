@@ -84,6 +84,7 @@ function show(state) {
   const down = Object.keys(state.neighbours).filter((name) => state.neighbours[name].standing === "down");
   const words = [state.reason, state.notice];
   if (down.length && !["finished", "stopped", "failed"].includes(state.state)) words.push(`${down.join(", ")} down`);
+  for (const [name, why] of Object.entries(state.papers)) words.push(`papers of ${name} are not taken: ${why}`);
   if (state.age > 10) words.push(`no word of the node for ${Math.round(state.age)} s`);
   warn(words.filter(Boolean).join("; "));
   map(state);

@@ -89,6 +89,7 @@ class Base:
         self._widths = federation.algorithm.schedule(federation.public).widths
         self.radius = max(min(now.algorithm.message_bound(now.public), LARGEST) for now in federation.history)
         self.witness = Witness(federation, identity.card.name)
+        self._held: dict[tuple[bytes, str], int] = {}  # by terms and name, the last round of a key that was revoked
 
     @property
     def sent(self) -> int:
@@ -126,6 +127,8 @@ class Base:
         if name not in self.neighbours:
             raise ConfideError(f"frame of {name}, who is no neighbour")
         now = self.federation.under(wire.run_of(frame))  # what its sender held to
+        if t > (last := self._last_under(now, name)):
+            raise ConfideError(f"frame of round {t} under {now.head.hex()[:16]}, by which {name} signs to round {last}")
         told: int | None = len(self.witness.told(name, t, now))
         if wire.is_frame(frame) and wire.form_of(frame) == wire.Form.NUMBERS:
             mine = self.identity.card.name
@@ -134,6 +137,24 @@ class Base:
             told = None  # sent before there was a link
         wire.unpack(frame, now.cards[name], now.head, t, self.width(t), self.radius, told)
         self.witness.check(name, t, frame)
+
+    def _last_under(self, now: Federation, name: str) -> int:
+        """The last round that a member can have signed under these terms, with the key that they name.
+
+        Of what lies beyond the rounds of its terms nobody else believes that it was signed (`witness.valid`). And two
+        messages do not contradict each other if one has a key that was revoked: who went on with it could tell everyone
+        something else. A message needs those of all neighbours of the round before, and nobody who holds to another key
+        hands the old one any. Who was no neighbour then is ahead by no more rounds than there are parties.
+        """
+        key, mine = now.cards[name].digest, self.identity.card
+        if key == self.federation.cards[name].digest:
+            return now.algorithm.rounds
+        if (now.head, name) not in self._held:
+            heads = (wire.run_of(self.journal.frame(mine.digest, t)) for t in range(1, self.sent + 1))
+            held = sum(self.federation.under(head).cards[name].digest == key for head in heads)  # of the own rounds
+            ahead = 1 if name in now.neighbours(mine.name) else len(now.parties)
+            self._held[now.head, name] = min(now.algorithm.rounds, held + ahead)
+        return self._held[now.head, name]
 
     def _commit(self, t: int, payload: bytes, attempt: int = 1) -> None:
         frame = wire.pack(self.identity, self.federation.head, t, payload, self.witness.statements(t))

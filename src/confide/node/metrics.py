@@ -41,6 +41,8 @@ class _Node(Collector):
         yield _each("confide_neighbour_finished", "Whether it has all it needs and may leave.", done)
         bad = {name: bool(one.get("misbehaved")) for name, one in s["neighbours"].items()}
         yield _each("confide_neighbour_misbehaved", "Whether it signed what it never should have.", bad)
+        papers = {name: name in s["papers"] for name in {**up, **s["papers"]}}
+        yield _each("confide_neighbour_papers_refused", "Whether the papers it showed last are wrong.", papers)
         yield CounterMetricFamily("confide_refused", "Connections and questions turned away.", s["refused"])
         yield GaugeMetricFamily("confide_journal_bytes", "Length of the run's journal.", s["journal_bytes"])
         if s["relay"]:

@@ -35,7 +35,7 @@ def sign_amendment(papers: Papers, keys: Keys, draft: Draft) -> None:
     card = draft.cards.get(keys.name)
     if card is None or card.digest not in keys:
         raise ConfideError(f"amendment {draft.change.number}: its card of {keys.name} is of a key that is not here")
-    papers.sign_amendment(replace(keys[card.digest], card=card), draft.change)
+    papers.sign_amendment(replace(keys[card.digest], card=card), draft.change, keys)
 
 
 def find(papers: Papers, name: str) -> Amendment:

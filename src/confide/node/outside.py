@@ -142,7 +142,7 @@ def _read(home: Path) -> Mapping[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ConfideError(f"{path}: not JSON: {error}; remove it, and consent again") from None
     if not isinstance(kept, dict):
-        raise ConfideError(f"{path}: must be a table of consents; remove it, and consent again")
+        raise ConfideError(f"{path}: {type(kept).__name__}: must be a table of consents; remove it, and consent again")
     return kept
 
 

@@ -34,7 +34,7 @@ def read_block(path: Path, federation: Federation, k: int, work: Path, training:
     elif federation.schema is not None:
         shards = ingest(path, federation.schema, work, party=name, training=training).shards()
     else:
-        shards = Shards.from_parts([read(path)], [name])
+        shards = plain(path, name)
     if (len(shards), shards.features) != (federation.sizes[name], federation.features):
         raise ConfideError(
             f"{path}: {len(shards)} rows of {shards.features} features: the federation says "
@@ -72,6 +72,17 @@ def records(path: Path, federation: Federation, name: str, work: Path) -> Shards
         return store.shards(name, work, federation.sizes[name])
 
 
+def plain(path: Path, name: str) -> Shards:
+    """Party `name`'s rows without a schema, each number looked at once: those of a text file were, as it was read."""
+    X, y = read(path)
+    if path.suffix != ".npz":
+        return Shards.checked(np.ascontiguousarray(X), np.ascontiguousarray(y), np.array([0, len(y)]), (name,))
+    try:
+        return Shards.from_parts([(X, y)], [name])
+    except ConfideError as error:
+        raise ConfideError(f"{path}: {error}") from None
+
+
 def read(path: Path) -> tuple[Any, Any]:
     """(X, y) without a schema: an .npz with both, or a CSV of plain numbers whose last column is the label."""
     if path.suffix == ".npz":
@@ -89,6 +100,4 @@ def read(path: Path) -> tuple[Any, Any]:
         raise ConfideError(
             f"{path}: X of shape {X.shape} and y of {y.shape}: must be 2 dimensions and a number for each row"
         )
-    for i in np.flatnonzero(~(np.isfinite(X).all(axis=1) & np.isfinite(y)))[:1]:
-        raise ConfideError(f"{path}: row {i + 1} has an entry that is NaN or infinite")
     return X, y

@@ -13,9 +13,10 @@ from typing import Any
 
 from confide.errors import ConfideError, describe
 from confide.network.identity import Card
-from confide.node.agreement import LONGEST, Papers
+from confide.node.agreement import Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
+from confide.node.packing import LONGEST
 
 
 class Served:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from confide.files import write_whole
 
 if TYPE_CHECKING:
-    from confide.network.peer import Link
+    from confide.network.link import Link
     from confide.node.federation import Federation
 
 STATUS, FEDERATION = "status.json", "federation.toml"
@@ -44,6 +44,7 @@ class Status:
     left_epsilon: float | None = None  # of the owner's budget, beside what this run holds
     consensus_distance: float | None = None
     unsigned: list[str] = field(default_factory=list)  # members whose signature is missing
+    papers: dict[str, str] = field(default_factory=dict)  # whose papers are not taken, and why
     left: list[str] = field(default_factory=list)  # members that an amendment left out
     refused: int = 0  # connections and questions turned away
     journal_bytes: int = 0

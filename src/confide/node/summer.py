@@ -36,7 +36,7 @@ from confide.network.frames import Differs, Phase, Place
 from confide.network.identity import Identity
 from confide.network.masking import ClaimFile, unmasked
 from confide.network.pairing import FILE, OFFER, RunKey, erase
-from confide.network.private_sum import PrivateSum
+from confide.network.private_sum import HandedOn, PrivateSum
 from confide.network.standing import Past, Stage
 from confide.node import alarms, compaction
 from confide.node.amended_cost import prices_of
@@ -288,7 +288,7 @@ class Summer:
         assert self.sum is not None
         try:
             self.sum.check(self._number[name], frame)
-        except Differs as error:
+        except (Differs, HandedOn) as error:
             raise self._broke(name, number, error, frame) from None
 
     def hear(self, name: str, frame: bytes) -> None:

@@ -7,6 +7,11 @@ the latest after as many rounds as the network is wide. Both carry the sender's 
 anyone who has the sender's card, and nothing else ends a run. A statement without a valid signature is the fault of the
 neighbour who passed it on: an honest one checks before it does.
 
+So a node verifies each statement once, whoever brings it: the same 96 bytes again need no other look. To wait until two
+differ would be cheaper, and weaker. Where all shortest ways to an honest node lead through liars they could hand it
+something that nobody signed; unverified, it would pass that on in the one frame that has a place for it, and two honest
+neighbours, each with another true statement of one sender, would compare twice the same invention.
+
 With a hub there are no ways around it, and no statements: `confide node compare` lays two parties' journals side by
 side.
 """
@@ -89,24 +94,29 @@ class Witness:
         """Take the statements of a checked frame; raises a Contradiction, or an error if one of them is not valid."""
         for (party, round), one in self._of(sender, t, frame):
             known = self._known.get((party, round))
-            if known is not None and known[: wire.COMMITMENT] == one[: wire.COMMITMENT]:
+            if one == known:
                 continue
-            if one == UNKNOWN and self.federation.before is not None:
+            if one == UNKNOWN and len(self.federation.stages) > 1:
                 continue  # links changed, and word that takes another way comes later
             own = self.parties[party] == sender  # its frame was checked
             if not own and not valid(self.federation, party, round, one):
                 raise wire.Outside(f"frame states what {self.parties[party]} did not sign in round {round}")
             if known is not None:
-                if not all(self._counts(party, round, which) for which in (known, one)):
+                if known[: wire.COMMITMENT] == one[: wire.COMMITMENT]:
+                    continue  # signed twice, and the same
+                if not self._counts(party, round, one):
                     continue  # whoever has a revoked key can sign anything
-                raise Contradiction(self.federation, party, round, known, one)
+                if self._counts(party, round, known):
+                    raise Contradiction(self.federation, party, round, known, one)
             if round >= self._oldest:
                 self._known[party, round] = one
 
     def recall(self, sender: str, t: int, frame: bytes) -> None:
         """Take the statements of a frame in the journal, which was checked when it came."""
         if wire.version_of(frame) == wire.VERSION:
-            self._known |= {key: one for key, one in self._of(sender, t, frame) if one != UNKNOWN}
+            for key, one in self._of(sender, t, frame):
+                if one != UNKNOWN:
+                    self._known.setdefault(key, one)
 
     def _of(self, sender: str, t: int, frame: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
         if self.federation.hub is None:
@@ -146,7 +156,7 @@ def valid(federation: Federation, party: int, round: int, one: bytes, *, revoked
     last: Card | None = federation.cards.get(name)
     return any(
         wire.stated(one, now.cards[name], now.head, round, int(widths(now)[round - 1]))
-        for now in federation.history
+        for now in reversed(federation.history)  # most are of the last
         if name in now.cards and round <= now.algorithm.rounds
         and (revoked or (last is not None and now.cards[name].digest == last.digest))
     )  # fmt: skip
