@@ -94,3 +94,14 @@ def test_gaussian_dvp_draws_its_noise_and_claims_nothing():
         method.calibrated(public, 1.0)
     with pytest.raises(ValueError, match="give one of them"):
         DVP(noise=0.3, noise_rate=1.0).check(public)
+
+
+def test_compiled_equals_step_by_step_with_few_rows():
+    """Fewer rows than half the coefficients: the squared loss goes by rows."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(15, 9))
+    p = confide.Problem(confide.Shards.from_groups(X, X[:, 0], np.repeat(np.arange(5), 3)), L.Squared(), P.L1(0.3))
+    one, other = (Driver(p, GRAPH, DZOA(rounds=2, inner_steps=20, directions=5), [5]) for _ in range(2))
+    other.noise = Drawn(other.noise)
+    for _ in range(2):
+        assert np.allclose(one.step(), other.step(), rtol=0, atol=1e-8)

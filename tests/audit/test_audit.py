@@ -18,6 +18,7 @@ from confide.algorithms import REGISTRY, Algorithm
 from confide.algorithms.base import Consensus
 from confide.audit.prepare import LOSSES, named, prepare
 from confide.cli import app
+from confide.errors import ConfideError
 
 L, A = confide.losses, confide.algorithms
 EPSILON, DELTA = 4.0, 1e-5
@@ -260,6 +261,22 @@ def test_bad_input_is_one_line(wrong, named_in_it):
     with pytest.raises(ValueError, match=named_in_it) as error:
         audit.run(Mean(), L.Absolute(), **{"epsilon": 1.0, "delta": DELTA, "repetitions": 200} | wrong)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "canary", "said"),
+    [
+        ("CDPADMM", L.Absolute(), "algorithm='CDPADMM': must be one of"),
+        ("NoSuch", L.Absolute(), "algorithm='NoSuch': must be one of"),
+        (A.CDPADMM, L.Absolute(), "algorithm=<class .*: must be one of"),
+        (Mean(), "logistic", "canary='logistic': must be a Canary"), (Mean(), 3, "canary=3: must be a Canary"),
+        (Mean(), [L.Absolute()], "canary=.*: must be a Canary"),
+    ],
+)  # fmt: skip
+def test_a_name_where_an_object_belongs_is_one_line(method, canary, said):
+    with pytest.raises(TypeError, match=said) as error:
+        audit.run(method, canary, epsilon=1.0, delta=DELTA)
+    assert isinstance(error.value, ConfideError) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

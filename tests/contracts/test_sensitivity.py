@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 import confide
 from confide.algorithms import Ask
-from confide.problem.questions import Counts, Differences, Gradient, Moments, SecondMoment, Spread, Standardised
+from confide.problem.questions import Counts, Differences, Gradient, Moments, OuterProducts, Spread, Standardised
 
 L, P, A = confide.losses, confide.penalties, confide.algorithms
 FEATURES, SIZES = 3, (1, 4, 7)  # ragged; an agent with a single row shows a row's own bound
@@ -177,7 +177,7 @@ def test_no_difference_moves_further_than_charged(loss):
 
 def test_moments_and_counts_move_as_charged():
     norm = np.full((1, 1), 0.7)
-    questions = (SecondMoment(norm), SecondMoment(norm, rows_alike=True), Counts(np.ones((1, 1)), (-1.0, 0.0, 0.5)))
+    questions = (OuterProducts(norm), OuterProducts(norm, rows_alike=True), Counts(np.ones((1, 1)), (-1.0, 0.0, 0.5)))
     for question, k, weighting in itertools.product(questions, range(3), ["parties", "rows"]):
         tasks = [problem(L.Squared(), x, y, k=k, clipped=False, weighting=weighting)
                  for x, y in candidates(L.Squared(), clipped=False)]  # fmt: skip

@@ -9,10 +9,10 @@ import pytest
 from contract_cases import GRAPHS, problem
 
 import confide
-from confide.algorithms import SUMMED, JointDescent, JointMoment, JointTally, SummedMethod
+from confide.algorithms import DPSGD, SUMMED, JointDescent, JointMoment, JointTally, PrivateZeroth, SummedMethod
 from confide.privacy import mu as total_mu
 from confide.privacy.noise import SimulatedNoise
-from confide.problem.questions import Gradient
+from confide.problem.questions import Gradient, OuterProducts
 from confide.runs.driver import Driver
 from confide.runs.party import Party
 
@@ -199,7 +199,80 @@ class Cheap(SummedMethod):
         return public.each(1e-9)
 
 
-@pytest.mark.parametrize("kind", [Remembers, Cheap])
+@dataclass(frozen=True, eq=False)
+class Unmasked(JointDescent):
+    """Shows its messages to its neighbours, as a peer method does: each with a share of the noise."""
+
+    topology = "peer"
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed(JointDescent):
+    """Would have every party told a sum of its own."""
+
+    def weights(self, graph):
+        return np.eye(graph.n)
+
+
+@dataclass(frozen=True, eq=False)
+class Insists(JointDescent):
+    """Asks more often than a sum is charged for."""
+
+    def asks(self, t):
+        return 2
+
+
+class Mixed(DPSGD, SummedMethod):
+    """Keeps a primal of its own, as DPSGD does, behind masks."""
+
+
+class Shown(DPSGD, JointDescent):
+    """The same, and neighbours see its messages."""
+
+    topology = "peer"
+
+
+class Often(PrivateZeroth, SummedMethod):
+    """Asks many times in a round."""
+
+
+class Wavers(JointDescent):
+    """Has another noise at every look."""
+
+    @property
+    def noise(self):
+        return next(self._looks)
+
+    @noise.setter
+    def noise(self, given):
+        object.__setattr__(self, "_looks", itertools.cycle([given, 1e-9]))
+
+
+class Alters(JointMoment):
+    """Asks one of the engine's questions, with a sensitivity of its own."""
+
+    def question(self, t, public):
+        asked = OuterProducts(public.each(1.0), rows_alike=True)
+        object.__setattr__(asked, "exact_sensitivity", lambda public: public.each(1e-12))
+        return asked
+
+
+@pytest.mark.parametrize("kind", [Mixed, Shown, Often, Wavers, Alters])
+def test_a_mixture_or_what_changes_behind_a_name_is_not_proven(kind):
+    public = problem("logistic").public(GRAPH)
+    assert kind(noise=1.0, clip=1.0).guarantee(public).label == "assumed"
+
+
+def test_trust_in_every_single_party_is_refused_whatever_a_subclass_checks():
+    class Unchecked(JointDescent):
+        def check(self, public):
+            pass
+
+    with pytest.raises(ValueError, match="collusion=0: must be a whole number from 1"):
+        Unchecked(rounds=3, noise=1.0, collusion=0).guarantee(problem("logistic").public(GRAPH))
+
+
+@pytest.mark.parametrize("kind", [Remembers, Cheap, Unmasked, Weighed, Insists])
 def test_private_state_or_an_own_price_is_not_proven(kind):
     public = problem("logistic").public(GRAPH)
     guarantee = kind(noise=1.0, clip=1.0).guarantee(public)

@@ -70,7 +70,7 @@ def test_r_admm_per_agent_is_valid_and_looser_than_the_event():
 
 
 SETTING = DZOASetting(
-    gradient_bound=1.0, penalty=4.0, degree=2, rows=20, width=10, inner_rounds=100, radius=1.0, solution_norm=0.5
+    gradient_bound=1.0, coupling=4.0, degree=2, rows=20, width=10, inner_rounds=100, radius=1.0, solution_norm=0.5
 )
 
 

@@ -62,6 +62,12 @@ class Blind(Fine):
 
 
 @dataclass(frozen=True, eq=False)
+class DividesByZero(Fine):
+    def local(self, t, state, block, public, noise):
+        return np.nan * super().local(t, state, block, public, noise)
+
+
+@dataclass(frozen=True, eq=False)
 class MixesSeeds(Fine):
     def absorb(self, t, state, message, received, public):
         return State(message + 0.1 * message.mean(axis=0, keepdims=True), message)
@@ -110,6 +116,7 @@ def test_a_method_from_elsewhere_that_asks_the_engine_is_proven():
     [
         (Remembers(rounds=3), "state is public", "keep nothing on `self`"),
         (Blind(**NOISY), "messages depend on rows", "ask for an answer"),
+        (DividesByZero(**NOISY), "messages depend on rows", "NaN is sent as 0"),
         (MixesSeeds(**NOISY), "seeds together are seeds alone", "reduce over the last axes only"),
         (KnowsNumbers(**NOISY), "relabelling agents permutes the result", "treat all agents alike"),
         (SpiesOnOthers(**NOISY), "agents together are agents alone", "its own state and `received` only"),

@@ -223,6 +223,11 @@ class Algorithm(metaclass=FormerNames):
             if not np.all(self._numbers(name) >= 0):
                 raise ConfideError(f"{self.name} {name}={getattr(self, name)}: must be finite and at least 0")
 
+    def once(self) -> None:
+        """One line unless it has the one round that it releases in."""
+        if self.rounds != 1:
+            raise ConfideError(f"{self.name} rounds={self.rounds}: it releases once, rounds must be 1")
+
     def fraction(self, *names: str) -> None:
         """One clear line for a parameter outside [0, 1]."""
         for name in names:
@@ -250,12 +255,20 @@ def overridden(method: Algorithm) -> str:
     """A name that a proof rests on and that others than this package have defined anew; empty if there is none.
 
     By a class or by a field of it, on the object itself, or by a way of one's own to look names up. Parameters of our
-    own may have other defaults, and others may be added.
+    own may have other defaults, and others may be added; one that is computed may differ from look to look. Two of our
+    methods under one class are a mixture: each proof speaks of its own method alone.
     """
     kinds = type(method).__mro__
     ours = [c for c in kinds if at_home(c)]
-    free = ours[0].open | {one.name for one in fields(ours[0])}  # type: ignore[arg-type, attr-defined]
+    if not all(issubclass(ours[0], c) for c in ours):
+        return "mixture of methods"
+    parameters = {one.name for one in fields(ours[0])}  # type: ignore[arg-type]
+    free = ours[0].open | parameters  # type: ignore[attr-defined]
     foreign = [c for c in kinds if c is not object and not at_home(c)]
+    for c in foreign:
+        for name, value in vars(c).items():
+            if name in parameters and hasattr(type(value), "__get__"):
+                return name
     given = [name for c in foreign for name in vars(c)] + [one.name for one in fields(method)]
     for name in (*given, *vars(method)):
         if name == "__getattribute__":

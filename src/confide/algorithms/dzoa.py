@@ -34,6 +34,7 @@ smaller, and the inner loop's bias leaks too. `PrivateZeroth` is the rigorous fo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,13 +116,12 @@ class DZOA(Algorithm):
     def compiled(self, t: int, state: Consensus, block: Block, public: Public, noise: SimulatedNoise) -> Array:
         """The same, an agent at a time."""
         beta, counts = np.zeros_like(state.primal), self.counted(public)
-        names = np.array([key(f"inner {i}") for i in range(self.inner_steps)], np.int64)
         pull = (public.each(self.coupling) * public.degree)[:, 0]
         l1, l2 = (weight * public.mask / public.count for weight in (public.penalty.l1, public.penalty.l2))
         work = 50.0 * self.inner_steps * int(counts.sum()) * public.width * len(beta)
         threads.run(
-            inner_loops, beta.shape[0] * beta.shape[1], work, noise.seeds, noise.agents, t, names, counts,
-            *self.inner(public.width), *block.arrays, state.dual, self.centre(state, public), pull, l1, l2,
+            inner_loops, beta.shape[0] * beta.shape[1], work, noise.seeds, noise.agents, t, _names(self.inner_steps),
+            counts, *self.inner(public.width), *block.arrays, state.dual, self.centre(state, public), pull, l1, l2,
             self.average, beta,
         )  # fmt: skip
         return beta
@@ -136,10 +136,7 @@ class DZOA(Algorithm):
 
     def inner(self, width: int) -> tuple[Array, Array, Array]:
         """u_1, u_2 and α of every inner step, each (T,)."""
-        steps = range(1, self.inner_steps + 1)
-        u = np.array([zeroth.smoothing(i, width, self.smoothing) for i in steps])
-        alpha = np.array([zeroth.step_size(i, width, self.step, self.radius, self.lipschitz) for i in steps])
-        return np.ascontiguousarray(u[:, 0]), np.ascontiguousarray(u[:, 1]), alpha
+        return _inner(self.inner_steps, width, self.step, self.radius, self.lipschitz, self.smoothing)
 
     def absorb(self, t: int, state: Consensus, message: Array, received: Array, public: Public) -> Consensus:
         dual = state.dual + public.each(self.coupling) * (public.degree * message - received)  # (5)
@@ -175,3 +172,20 @@ class DZOA(Algorithm):
 
     def stated(self, public: Public) -> Guarantee:
         return Guarantee(Label.REFUTED, "the claimed variance bounds the wrong side: the noise is not there")
+
+
+@lru_cache(16)
+def _names(inner_steps: int) -> NDArray[np.int64]:
+    """Keys of the draws of every inner step: (T,). Every round has the same."""
+    return np.array([key(f"inner {i}") for i in range(inner_steps)], np.int64)
+
+
+@lru_cache(16)
+def _inner(
+    inner_steps: int, width: int, step: float, radius: float, lipschitz: float, smoothing: float
+) -> tuple[Array, Array, Array]:
+    """What `DZOA.inner` gives, once for all rounds."""
+    steps = range(1, inner_steps + 1)
+    u = np.array([zeroth.smoothing(i, width, smoothing) for i in steps])
+    alpha = np.array([zeroth.step_size(i, width, step, radius, lipschitz) for i in steps])
+    return np.ascontiguousarray(u[:, 0]), np.ascontiguousarray(u[:, 1]), alpha

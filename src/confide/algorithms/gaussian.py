@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any, Self
 
@@ -170,8 +170,10 @@ class GaussianMethod(GaussianRelease):
         return math.sqrt(self.asks(t)) * question.sensitivity(public)
 
     def gap(self, public: Public) -> str:
-        asked = {type(self.question(t, public)) for t in range(1, self.rounds + 1)}
-        strange = [kind.__name__ for kind in asked if kind not in QUESTIONS]
+        questions = [self.question(t, public) for t in range(1, self.rounds + 1)]
+        asked = {type(one) for one in questions}
+        altered = [type(one).__name__ for one in questions if set(vars(one)) - {f.name for f in fields(one)}]
+        strange = [kind.__name__ for kind in asked if kind not in QUESTIONS] + [f"an altered {one}" for one in altered]
         if strange:
             return f"{self.name} asks {strange[0]}, which is not one of the engine's questions"
         if isinstance(public.loss, BlackBox) and Differences in asked:

@@ -26,7 +26,7 @@ m, a        centre, stretch  S A p
 T           descents         number    rounds, less one where round 1 buys something
 c, h        colluders        number    collusion
 g, μ        loudness         number    noise: deviation on a party's own answer in round 1
-ω, ρ, λ, L  Taste            number    by loss; and clip, of a row's gradient in units of (u, ½)
+ω, ρ, λ, L  DescentConstants number    by loss; and clip, of a row's gradient in units of (u, ½)
 
 Rows are in units of the row norm. After T rounds without curvature noise has moved every coefficient of θ by α·s_g·T =
 κω: noise and travel grow together, and line 8 says how far to go: farther where noise is so low that what is not yet
@@ -70,7 +70,7 @@ GROWTH, CALM = 1.15, 0.8  # of the step, from round to round and below what the 
 BRISK = 1.9 * (1 + MOMENTUM) / (1 - MOMENTUM)  # largest α·L: below 2(1 + .8)/(1 - .8), where momentum diverges
 
 
-class Taste(NamedTuple):
+class DescentConstants(NamedTuple):
     """What suits a loss."""
 
     slope: float  # to which a row's is clipped
@@ -82,7 +82,7 @@ class Taste(NamedTuple):
     reach: float = 1.0  # times ω at the most, where g is below CLEAR
 
 
-def taste(loss: Loss) -> Taste:
+def descent_constants(loss: Loss) -> DescentConstants:
     """Constants by loss, the targets of regressions being in [-1, 1].
 
     A wrong scale of the features leaves a classifier's answers as they are, but not a prediction: regressions do
@@ -90,17 +90,17 @@ def taste(loss: Loss) -> Taste:
     """
     match loss:
         case Logistic():
-            return Taste(0.5, 0.25, 1.0, length=1.5, haste=2.25, reach=1.5)
+            return DescentConstants(0.5, 0.25, 1.0, length=1.5, haste=2.25, reach=1.5)
         case Multinomial():
-            return Taste(0.7 * math.sqrt(1 - 1 / loss.classes), 0.5, 1.0)
+            return DescentConstants(0.7 * math.sqrt(1 - 1 / loss.classes), 0.5, 1.0)
         case SmoothedHinge():
-            return Taste(1.0, loss.curvature_bound, 0.5)
+            return DescentConstants(1.0, loss.curvature_bound, 0.5)
         case Squared():
-            return Taste(0.25, 1.0, 0.2, LOUD)
+            return DescentConstants(0.25, 1.0, 0.2, LOUD)
         case Huber():
-            return Taste(min(loss.width, 0.25), 1.0, 0.2, LOUD)
+            return DescentConstants(min(loss.width, 0.25), 1.0, 0.2, LOUD)
         case Quantile():
-            return Taste(loss.slope_bound, 4.0, 0.2, LOUD)  # it bends as densely as targets lie
+            return DescentConstants(loss.slope_bound, 4.0, 0.2, LOUD)  # it bends as densely as targets lie
     raise ConfideError(f"JointDescent has no settings for {type(loss).__name__}")
 
 
@@ -133,7 +133,7 @@ class JointDescent(SummedMethod):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        taste(public.loss)
+        descent_constants(public.loss)
         if self.first is not None and self.first not in PRICE:
             raise ConfideError(f"{self.name} first={self.first!r}: must be one of {', '.join(PRICE)}, or None")
         if self.descents(public) < 1:
@@ -159,7 +159,7 @@ class JointDescent(SummedMethod):
         """Of a row's gradient in standardised coordinates; ∞ where rows may be of any length."""
         if public.row_norm is None:
             return public.each(math.inf)
-        slope = taste(public.loss).slope if self.private(public) else math.inf
+        slope = descent_constants(public.loss).slope if self.private(public) else math.inf
         longest = math.sqrt(1 + HALF**2 * public.intercept)
         return np.minimum(public.each(self.clip), public.each(min(slope, public.loss.slope_bound) * longest))
 
@@ -181,7 +181,9 @@ class JointDescent(SummedMethod):
         """The least noise that keeps to the budget; round 1 buys what the budget can pay for."""
         target = wanted_mu(epsilon, delta, mu)
         g = self.loudness(public, target)
-        first = self.first or ("moments" if g < taste(public.loss).quiet else "spread" if g < LOUD else "gradient")
+        first = self.first or (
+            "moments" if g < descent_constants(public.loss).quiet else "spread" if g < LOUD else "gradient"
+        )
         if self.first is None and self.rounds == 1:
             first = "gradient"  # one round has none to give away
         return super(JointDescent, replace(self, first=first)).calibrated(public, mu=target)
@@ -198,13 +200,13 @@ class JointDescent(SummedMethod):
         one = (1, len(public.agents))
         zero, flat = np.zeros((*one, public.width)), np.zeros((*one, public.features))
         alone = np.ones((*one, 1))
-        safe = BRISK / (taste(public.loss).curvature * (1 + HALF**2))  # no rows of length 1 bend more
+        safe = BRISK / (descent_constants(public.loss).curvature * (1 + HALF**2))  # no rows of length 1 bend more
         goal = self.pace(1.0, 1.0, public) * alone
         return Journey(zero, zero, zero, flat, flat + 1.0, goal, zero, 0.0 * alone, safe / GROWTH * alone)
 
     def pace(self, kappa: Array | float, largest: Array | float, public: Public) -> Array:
         """α, where the largest variance of a feature of u is `largest`."""  # line 8
-        likes, T = taste(public.loss), self.descents(public)
+        likes, T = descent_constants(public.loss), self.descents(public)
         most = BRISK / (likes.curvature * np.maximum(0.25, largest))
         if not self.private(public):
             return np.asarray(most)
@@ -230,8 +232,8 @@ class JointDescent(SummedMethod):
         if self.buys(public) == "spread":
             return state._replace(goal=self.pace(spread_factor(total, public), 1.0, public))  # line 6
         noise = float(self.sum_scale(1, public)[0, 0]) / mass(public) if self.private(public) else 0.0
-        rho, g = taste(public.loss).length, noise / norm_of(public) ** 2 * math.sqrt(public.features)
-        farther = min(max(math.sqrt(CLEAR / max(g, 1e-300)), 1.0), taste(public.loss).reach)
+        rho, g = descent_constants(public.loss).length, noise / norm_of(public) ** 2 * math.sqrt(public.features)
+        farther = min(max(math.sqrt(CLEAR / max(g, 1e-300)), 1.0), descent_constants(public.loss).reach)
         centre, stretch, variance = standards(total, noise, norm_of(public), public.intercept, rho)
         largest = np.max(variance * stretch**2, axis=-1, keepdims=True)
         return state._replace(centre=centre, stretch=stretch, goal=self.pace(farther * rho**-0.5, largest, public))
@@ -254,7 +256,7 @@ class JointDescent(SummedMethod):
 
     def speeds(self, state: Journey, public: Public) -> Array:
         """λ for the intercept and 1 for coefficients, (S, A, W); less where the step's cap would not hold for it."""
-        likes, outputs = taste(public.loss), public.loss.outputs
+        likes, outputs = descent_constants(public.loss), public.loss.outputs
         out = np.ones((*state.goal.shape[:2], outputs, public.width // outputs))
         if public.intercept and self.buys(public) == "moments":
             most = BRISK / (state.goal * likes.curvature * HALF**2)  # (S, A, 1)

@@ -14,7 +14,7 @@ C           norm           A               norm
 
 Differs from the paper: replacement of a row rather than removal; the noise is drawn in parts, by parties.
 
-Privacy: one answer of `questions.SecondMoment`, all rows counting alike, so Δ = √2·C²·s; shared as `summed` proves.
+Privacy: one answer of `questions.OuterProducts`, all rows counting alike, so Δ = √2·C²·s; shared as `summed` proves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import numpy as np
 from confide.algorithms.base import Array, Parameter
 from confide.algorithms.second_moment import Mean
 from confide.algorithms.summed import SummedMethod, mass
-from confide.errors import ConfideError
 from confide.problem import questions
 from confide.problem.problem import Public
 
@@ -46,11 +45,10 @@ class JointMoment(SummedMethod):
     def check(self, public: Public) -> None:
         super().check(public)
         self.positive("norm")
-        if self.rounds != 1:
-            raise ConfideError(f"{self.name} rounds={self.rounds}: it releases once, rounds must be 1")
+        self.once()
 
-    def question(self, t: int, public: Public) -> questions.SecondMoment:
-        return questions.SecondMoment(self.enforced_bound(public), rows_alike=True)
+    def question(self, t: int, public: Public) -> questions.OuterProducts:
+        return questions.OuterProducts(self.enforced_bound(public), rows_alike=True)
 
     def enforced_bound(self, public: Public) -> Array:
         return public.each(self.norm)

@@ -44,8 +44,7 @@ class JointTally(SummedMethod):
 
     def check(self, public: Public) -> None:
         super().check(public)
-        if self.rounds != 1:
-            raise ConfideError(f"{self.name} rounds={self.rounds}: it releases once, rounds must be 1")
+        self.once()
         if any(b <= a for a, b in zip(self.edges, self.edges[1:], strict=False)):
             raise ConfideError(f"{self.name} edges={self.edges}: must rise")
         if not self.edges and public.width != 1:

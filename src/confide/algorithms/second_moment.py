@@ -14,7 +14,7 @@ s           noise_scale    A 1          noise
 
 Differs from the paper: replacement of a row rather than removal, and one release for each agent.
 
-Privacy: one answer of `questions.SecondMoment`, whose sensitivity is √2·C²/M_k: one Gaussian event; proven, rows are
+Privacy: one answer of `questions.OuterProducts`, whose sensitivity is √2·C²/M_k: one Gaussian event; proven, rows are
 clipped where the question is answered. A symmetric matrix is sent as a vector of the same Euclidean norm.
 """
 
@@ -27,7 +27,6 @@ import numpy as np
 
 from confide.algorithms.base import Array, Parameter, Schedule
 from confide.algorithms.gaussian import Ask, GaussianMethod
-from confide.errors import ConfideError
 from confide.problem import questions
 from confide.problem.problem import Public
 
@@ -54,11 +53,10 @@ class SecondMoment(GaussianMethod):
     def check(self, public: Public) -> None:
         super().check(public)
         self.positive("norm")
-        if self.rounds != 1:
-            raise ConfideError(f"{self.name} rounds={self.rounds}: it releases once, rounds must be 1")
+        self.once()
 
-    def question(self, t: int, public: Public) -> questions.SecondMoment:
-        return questions.SecondMoment(self.enforced_bound(public))
+    def question(self, t: int, public: Public) -> questions.OuterProducts:
+        return questions.OuterProducts(self.enforced_bound(public))
 
     def enforced_bound(self, public: Public) -> Array:
         return public.each(self.norm)

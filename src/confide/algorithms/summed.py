@@ -18,7 +18,8 @@ most Δ_t, since it belongs to one party: one Gaussian release of μ_t = Δ_t/(�
 follows from earlier sums alone, so rounds compose, adaptively, to μ² = Σ μ_t².
 Private state would be fatal here: a primal or dual that a party keeps for itself, hidden by the mask, makes the next
 answer depend on rows twice, and Δ_t no longer bounds what a row does. So a subclass can't keep any: it says what is
-asked (`question`), at which public points (`points`), and what everyone learns from the sum (`learn`).
+asked (`question`), at which public points (`points`), and what everyone learns from the sum (`learn`). Nor may it show
+messages to neighbours (`topology`), who would see them under one party's noise.
 
 `collusion` is c; by default max(1, ⌊(K-1)/2⌋), an honest majority, and never trust in a single other party. At
 c = K - 1 noise is independent, masks are not needed, and nothing is computational: what two parties get. One party
@@ -52,7 +53,9 @@ class SummedMethod(GaussianMethod):
     """
 
     topology = "all"
-    open = (OPEN - {"message", "absorb", "noise_scale"}) | {"points", "learn", "shares", "goes_on"}  # no private state
+    open = (  # neither private state, nor messages that anyone sees
+        OPEN - {"message", "absorb", "asks", "noise_scale", "topology", "weights"}
+    ) | {"points", "learn", "shares", "goes_on"}
 
     collusion: int | None = None  # c: how many parties may pool what they know; None: an honest majority
 
@@ -84,11 +87,14 @@ class SummedMethod(GaussianMethod):
         if self.collusion is not None:
             if public.count == 1:
                 raise ConfideError(f"{self.name} collusion={self.collusion}: one party has no others, leave it None")
-            _counted(self.name, "collusion", self.collusion, 1, public)
+            self.colluders(public)
 
     def colluders(self, public: Public) -> int:
         """c."""
-        return default_collusion(public.count) if self.collusion is None else self.collusion
+        if self.collusion is None:
+            return default_collusion(public.count)
+        _counted(self.name, "collusion", self.collusion, 1, public)
+        return int(self.collusion)
 
     def honest(self, public: Public) -> int:
         """h = K - c: parties whose noise nobody else knows."""
@@ -103,9 +109,6 @@ class SummedMethod(GaussianMethod):
 
     def absorb(self, t: int, state: Any, message: Array, received: Array, public: Public) -> Any:
         return self.learn(t, state, received, public)  # line 4: not from the own message
-
-    def sensitivity(self, t: int, public: Public) -> Array:
-        return self.question(t, public).sensitivity(public)
 
     def noise_scale(self, t: int, public: Public) -> Array:
         first, now = (float(np.max(self.sensitivity(r, public.whole))) for r in (1, t))

@@ -80,6 +80,43 @@ def _add_public_rises(
             rise[j] += v - (dual[p] * low + pull * b * b + l1[p] * abs(low) + 0.5 * l2[p] * low * low)
 
 
+@njit
+def _quadratic(
+    rows: Any, y: Array, w: Array, start: int, stop: int, scale: float, dual: Array, centre: Array, pull: float,
+    l2: Array, H: Array, r: Array,
+) -> None:  # fmt: skip
+    """H (P, P) and r (P,) with F(β) = ½βᵀHβ - rᵀβ + Σ l1|β| and a constant, for the squared loss."""
+    P, features = r.size, rows.shape[1]
+    H[:] = 0.0
+    for p in range(P):
+        H[p, p] = 2.0 * pull + l2[p]
+        r[p] = 2.0 * pull * centre[p] - dual[p]
+    for i in range(start, stop):
+        weight = scale * (w[i] if w.size > 1 else w[0])
+        for p in range(P):
+            x = weight * (rows[i, p] if p < features else 1.0)
+            r[p] += x * y[i]
+            for f in range(P):
+                H[p, f] += x * (rows[i, f] if f < features else 1.0)
+
+
+@njit
+def _add_quadratic_rises(
+    H: Array, r: Array, l1: Array, base: Array, along: Array, u2: float, mid: Array, h: Array, rise: Array
+) -> None:
+    """The same of all of F: a quadratic rises by its slope at the middle of the way."""
+    for p in range(r.size):
+        for j in range(rise.size):
+            mid[p, j] = base[p, j] + 0.5 * u2 * along[p, j]
+    for p in range(r.size):
+        _margins(H, p, mid, h)
+        for j in range(rise.size):
+            rise[j] += u2 * along[p, j] * (h[j] - r[p])
+        if l1[p] != 0.0:
+            for j in range(rise.size):
+                rise[j] += l1[p] * (abs(base[p, j] + u2 * along[p, j]) - abs(base[p, j]))
+
+
 @njit(nogil=True)
 def inner_loops(
     seeds: Index, agents: Index, t: int, names: Index, directions: Index, u1: Array, u2: Array, steps: Array,
@@ -91,27 +128,37 @@ def inner_loops(
     With `average` their mean instead, which (26) bounds.
     """
     P = beta.shape[2]
-    draws = np.empty(2 * P * DIRECTIONS)
+    draws, held = np.empty(2 * P * DIRECTIONS), np.empty((3, P * DIRECTIONS))
+    lines, g, mean = np.empty((3, DIRECTIONS)), np.empty(P), np.empty(P)
+    H, r = np.empty((P, P)), np.empty(P)
     for job in range(first, end):
         s, k = job // agents.size, job % agents.size
         b = beta[s, k]
-        b[:] = 0.0
-        mean = np.zeros(P)
+        b[:], mean[:] = 0.0, 0.0
+        quadratic = code == SQUARED and 2 * (offsets[k + 1] - offsets[k]) >= P  # fewer products than rows would take
+        if quadratic:
+            _quadratic(
+                rows, y, w, offsets[k], offsets[k + 1], scale[k], dual[s, k], centre[s, k], pull[k], l2, H, r
+            )  # fmt: skip
         for i in range(names.size):
-            g = np.zeros(P)
+            g[:] = 0.0
             for start in range(0, directions[k], DIRECTIONS):
                 n = min(DIRECTIONS, directions[k] - start)
                 normals(seeds[s], agents[k], t, names[i], 2 * P * start, 2 * P * n, draws)
-                base, along, rise = np.empty((P, n)), np.empty((P, n)), np.zeros(n)
+                base, along = held[0, : P * n].reshape(P, n), held[1, : P * n].reshape(P, n)
+                mid, z, dz, rise = held[2, : P * n].reshape(P, n), lines[0, :n], lines[1, :n], lines[2, :n]
+                rise[:] = 0.0
                 for p in range(P):
                     for j in range(n):
                         base[p, j] = b[p] + u1[i] * draws[2 * P * j + p]
                         along[p, j] = draws[2 * P * j + P + p]
-                _add_loss_rises(
-                    rows, y, w, q, offsets[k], offsets[k + 1], scale[k], code, a, base, along, u2[i],
-                    np.empty(n), np.empty(n), rise,
-                )  # fmt: skip
-                _add_public_rises(base, along, u2[i], dual[s, k], centre[s, k], pull[k], l1, l2, rise)
+                if quadratic:
+                    _add_quadratic_rises(H, r, l1, base, along, u2[i], mid, z, rise)
+                else:
+                    _add_loss_rises(
+                        rows, y, w, q, offsets[k], offsets[k + 1], scale[k], code, a, base, along, u2[i], z, dz, rise
+                    )  # fmt: skip
+                    _add_public_rises(base, along, u2[i], dual[s, k], centre[s, k], pull[k], l1, l2, rise)
                 for p in range(P):
                     g[p] += dot(rise, along[p]) / u2[i]  # (7)
             for p in range(P):

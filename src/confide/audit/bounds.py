@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import betaincinv, log_ndtr, ndtri
 
 Array = NDArray[np.float64]
@@ -64,6 +63,7 @@ def _wrong(false_alarms: Any, misses: Any, repetitions: int, level: float) -> Ar
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """ε at `delta` of a Gaussian release: δ(ε) = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ)."""
+    from scipy.optimize import brentq  # a second, which what is refused need not wait for
 
     def excess(epsilon: float) -> float:
         first, second = log_ndtr(mu / 2 - epsilon / mu), epsilon + log_ndtr(-mu / 2 - epsilon / mu)

@@ -20,8 +20,9 @@ from scipy.special import ndtr
 from confide._version import __version__
 from confide.audit import bounds
 from confide.audit.engine import Case, attack
-from confide.audit.result import INK, POOLED, WARNING, AuditResult, new_figure, wrap, write_json, write_picture
+from confide.audit.result import INK, POOLED, WARNING, AuditResult, made_room, wrap, write_json
 from confide.errors import ConfideError
+from confide.files.pictures import new_figure, write_picture
 from confide.files.plain import without_infinity
 
 
@@ -131,7 +132,7 @@ class CoalitionAudit:
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False, loc="upper left")
         figure.suptitle(self.verdict, color=WARNING if self.refuted else INK, fontsize=10)
-        return write_picture(path, figure)
+        return write_picture(made_room(path), figure)
 
 
 def perfect(result: AuditResult) -> float:

@@ -27,7 +27,7 @@ from confide.audit.canary import Canary, family
 from confide.audit.distinguishers import Distinguisher, fit, noise_fell, signal
 from confide.audit.result import AuditResult, Tried
 from confide.audit.transcript import Transcript, observe
-from confide.errors import ConfideError
+from confide.errors import ConfideError, WrongType
 from confide.problem.losses import Loss
 from confide.runs.driver import describe
 from confide.runs.progress import Bars, bars
@@ -93,7 +93,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class Attempt:
     """One canary with its adversary, and what a few repetitions say of it."""
 
     case: Case
@@ -112,8 +112,14 @@ def run(
     mu            the claim's Gaussian-DP parameter, if it is one; the bound is then on μ, and far tighter
     repetitions   of each world in the final test; as many again, at most 4,000, to fit and to choose
     """
+    if not isinstance(algorithm, Algorithm):
+        raise WrongType(f"algorithm={algorithm!r}: must be one of confide.algorithms, such as CDPADMM(clip=1, noise=1)")
     if isinstance(canary, Canary):
         canaries: Sequence[Canary] = [canary]
+    elif not isinstance(canary, Loss) and not (
+        isinstance(canary, Sequence) and all(isinstance(c, Canary) for c in canary)
+    ):
+        raise WrongType(f"canary={canary!r}: must be a Canary, several of them, or a loss such as losses.Logistic()")
     else:
         canaries = trials(algorithm, family(canary, algorithm)) if isinstance(canary, Loss) else list(canary)
     case = Case(algorithm, canaries, epsilon, mu)
@@ -154,11 +160,11 @@ def attack(
         case.algorithm.check(case.canaries[0].view(case.algorithm))
     claims = {id(case): Claim(case.epsilon, delta, case.mu, 1 - confidence) for case in cases}
     study, some = min(repetitions, BATCH), min(repetitions, SOME)
-    every = [Trial(case, canary) for case in cases for canary in case.canaries]
+    every = [Attempt(case, canary) for case in cases for canary in case.canaries]
     with bars(show=progress) as heard:
-        stage = Stage(heard)
+        stage = StageProgress(heard)
 
-        def worlds(trial: Trial, purpose: int, first: int, end: int, predict: bool = True) -> Iterator[Transcript]:
+        def worlds(trial: Attempt, purpose: int, first: int, end: int, predict: bool = True) -> Iterator[Transcript]:
             """Repetitions first to end of both worlds; every purpose and world has seeds of its own."""
             for world in (0, 1):
                 seeds = np.arange(first, end, dtype=np.int64) + ((8 * seed + 2 * purpose + world) << 32)
@@ -214,9 +220,9 @@ def attack(
     )  # fmt: skip
 
 
-def shortlist(every: Sequence[Trial]) -> list[Trial]:
+def shortlist(every: Sequence[Attempt]) -> list[Attempt]:
     """For each setting its first trial, and of each kind of adversary the two that promise most."""
-    few: list[Trial] = []
+    few: list[Attempt] = []
     for case in {id(t.case): t.case for t in every}.values():
         mine = [t for t in every if t.case is case]
         wanted = [mine[0]]
@@ -274,7 +280,7 @@ def check(epsilon: float, delta: float, mu: float | None, repetitions: int, conf
         raise ConfideError(f"seed={seed}: must be a whole number from 0 to {2**27 - 1}")
 
 
-class Stage:
+class StageProgress:
     """The stage at hand and how far it is."""
 
     def __init__(self, heard: Bars) -> None:

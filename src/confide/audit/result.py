@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from scipy.special import ndtr, ndtri
 from confide._version import __version__
 from confide.audit.adversary import ADVERSARIES
 from confide.audit.canary import Coalition
-from confide.errors import MissingExtra
 from confide.files import write_whole
+from confide.files.pictures import new_figure, write_picture
 from confide.files.plain import without_infinity
 
 Array = NDArray[np.float64]
@@ -185,7 +184,7 @@ class AuditResult:
         self._histograms(left)
         self._errors(right)
         figure.suptitle(f"{self.algorithm}, {self.loss}\n{self.verdict}", color=WARNING if self.refuted else INK)
-        return write_picture(path, figure)
+        return write_picture(made_room(path), figure)
 
     def _histograms(self, ax: Any) -> None:
         both = np.concatenate(self.scores)
@@ -228,25 +227,11 @@ def wrap(text: str, mark: str) -> str:
     return fill(text, 80, initial_indent=mark, subsequent_indent=" " * len(mark) + ("" if "-" in mark else "  "))
 
 
-def new_figure(width: float, height: float) -> Any:
-    """An empty figure, in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("the picture needs matplotlib: pip install 'confide[plot]'") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def write_picture(path: str | Path, figure: Any) -> Path:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=160, format="png")
-    return _written(Path(path), buffer.getvalue())
-
-
 def write_json(path: str | Path, document: dict[str, Any]) -> Path:
-    return _written(Path(path), json.dumps(document, ensure_ascii=False, allow_nan=False).encode())
+    return write_whole(made_room(path), json.dumps(document, ensure_ascii=False, allow_nan=False).encode())
 
 
-def _written(path: Path, content: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return write_whole(path, content)
+def made_room(path: str | Path) -> Path:
+    """The path, its folder made where there is none."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return Path(path)

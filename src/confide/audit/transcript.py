@@ -54,7 +54,7 @@ class Unpredictable(Exception):
     """A message that is not a function of data plus noise, so that silence predicts nothing."""
 
 
-class Silent:
+class SilentNoise:
     """The noise of a run with everything secret set to zero."""
 
     def __init__(self, noise: SimulatedNoise) -> None:
@@ -74,7 +74,7 @@ class Silent:
             raise Unpredictable
         return self.noise.public_normal(name, width)
 
-    def once(self) -> Silent:
+    def once(self) -> SilentNoise:
         return self
 
 
@@ -121,7 +121,7 @@ def _observe(
             if predict:
                 try:
                     first, second = (
-                        model.local(t, state, block if touch else None, public, Silent(draws))
+                        model.local(t, state, block if touch else None, public, SilentNoise(draws))
                         for model, block in zip(models, blocks, strict=True)
                     )
                 except Unpredictable:
@@ -165,7 +165,7 @@ class Company:
         """The sum of what they send in round t: (S, 1, W), or 0; their state is the target's, as it is public."""
         total: Any = 0.0
         for public, block, noise in self.parties:
-            draws = Silent(noise.at(t)) if silent else noise.at(t)
+            draws = SilentNoise(noise.at(t)) if silent else noise.at(t)
             total = total + self.algorithm.local(t, state, block, public, draws)
         return np.asarray(total)
 

@@ -311,16 +311,20 @@ def quantise(values: ArrayLike, scale: float, m: int = GRID) -> Whole:
 def gaussian(values: ArrayLike, scale: float, reservoir: Reservoir | None = None) -> Array:
     """The values on a grid of scale/2^26 (see `quantise`) plus noise of deviation `scale` on it, in the values' shape.
 
-    What is released is the whole number of steps, values and noise. Turning it into a double is post-processing:
-    correctly rounded below 2^53 steps, 10^8 scales, and to the last but one bit above.
+    What is released is the whole number of steps, values and noise. Turning it into a double (`doubles`) is
+    post-processing: correctly rounded below 2^53 steps, 10^8 scales, and to the last but one bit above.
     """
     _check(scale)
     if reservoir is not None and reservoir.m != GRID:
         raise ConfideError(f"a reservoir of deviation 2^{reservoir.m} steps: the noise here has 2^{GRID}")
-    values = np.asarray(values, float)
     steps = quantise(values, scale)
-    noise = sample(values.size) if reservoir is None else reservoir.take(values.size)
-    return np.ldexp((steps + noise.reshape(values.shape)).astype(float), -GRID) * scale
+    noise = sample(steps.size) if reservoir is None else reservoir.take(steps.size)
+    return doubles(steps + noise.reshape(steps.shape), scale)
+
+
+def doubles(steps: Whole, scale: float, m: int = GRID) -> Array:
+    """What so many steps of scale/2^m stand for: the same doubles on every machine."""
+    return np.ldexp(steps.astype(float), -m) * scale
 
 
 def _check(scale: float) -> None:

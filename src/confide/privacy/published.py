@@ -105,7 +105,7 @@ class DZOASetting:
     """What (17), (20) and (22) are made of, for one agent."""
 
     gradient_bound: float  # c1
-    penalty: float  # ρ
+    coupling: float  # ρ
     degree: int  # |V_k|
     rows: int  # N_k
     width: int  # P
@@ -123,7 +123,7 @@ class DZOASetting:
     @property
     def sensitivity(self) -> float:
         """Lemma 3, (19)."""
-        return self.gradient_bound / (self.penalty * self.degree * self.rows)
+        return self.gradient_bound / (self.coupling * self.degree * self.rows)
 
     @property
     def spread(self) -> float:

@@ -103,6 +103,11 @@ def budget(epsilon: float, delta: float, width: Widths = 0) -> float:
     return most - rounding(width)
 
 
+def spendable(epsilon: float, delta: float) -> bool:
+    """Whether secure noise makes use of all of ε; of one that is too large it spends only so much."""
+    return epsilon <= 1 or budget(epsilon, delta) > budget(0.999 * epsilon, delta)
+
+
 @dataclass(frozen=True, eq=False)
 class SecureNoise:
     """Draws for one agent on a node. Each (round, name) is drawn once: a second draw would be a release nobody paid."""

@@ -124,7 +124,9 @@ class Curves:
                 f"{self.points.shape} points and {self.values.shape} values: must be one value per point"
             )
         if self.starts[0] != 0 or self.starts[-1] != len(self.points) or np.any(np.diff(self.starts) < 1):
-            raise ConfideError("starts must rise from 0 to the number of points: every curve needs at least 1 point")
+            raise ConfideError(
+                f"starts={self.starts[:6]}…: must rise from 0 to {len(self.points)}, at least 1 point per curve"
+            )
         if not (np.all(np.isfinite(self.points)) and np.all(np.isfinite(self.values))):
             raise ConfideError("a curve has a point or a value that is NaN or infinite: none is allowed")
         if np.any(np.diff(self.points)[self._inside()] <= 0):
@@ -135,7 +137,7 @@ class Curves:
         """One (points, values) a curve."""
         both = [(np.asarray(t, float).ravel(), np.asarray(x, float).ravel()) for t, x in pairs]
         if not both:
-            raise ConfideError("no curves: give one (points, values) a curve")
+            raise ConfideError("no curves: give one (points, values) per curve")
         wrong = next(((t.size, x.size) for t, x in both if t.size != x.size), None)
         if wrong:
             raise ConfideError(f"a curve of {wrong[0]} points and {wrong[1]} values: must be one value per point")

@@ -253,7 +253,8 @@ class NoisyLabels(Loss):
             name = type(self.loss).__name__
             raise ConfideError(f"NoisyLabels({name}()): the corrected loss is convex for Logistic and Multinomial only")
         if (self.epsilon is None) == (self.epsilon_min is None):
-            raise ConfideError("NoisyLabels: give epsilon, or epsilon_min when each row has its own epsilon, not both")
+            given = f"epsilon={self.epsilon}, epsilon_min={self.epsilon_min}"
+            raise ConfideError(f"NoisyLabels {given}: give one of them, epsilon_min where each row has its own epsilon")
         _positive("NoisyLabels epsilon", self.epsilon if self.epsilon is not None else self.epsilon_min)
 
     @property

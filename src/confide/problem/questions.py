@@ -12,7 +12,7 @@ are shares of W, and beside a mean weight w̄ noise is W/w̄ times as loud. Mome
 |---------------|---------------------------------------------------------------------|------------------------|
 | Gradient      | s_k Σ_i ∇ℓ_i(β), each row's gradient clipped to norm c               | 2·c·s_k                |
 | Differences   | s_k Σ_i [ℓ_i(β⁺) - ℓ_i(β⁻)]/gap, each row's clipped to ±c; J numbers   | √J·2·c·s_k             |
-| SecondMoment  | mean of x xᵀ over rows clipped to norm c, as a symmetric vector;     | √2·c²/M_k              |
+| OuterProducts | mean of x xᵀ over rows clipped to norm c, as a symmetric vector;     | √2·c²/M_k              |
 |               | where rows count alike, s_k times their sum                          | √2·c²·s_k              |
 | Counts        | s_k times the number of targets in each public cell                  | √2·s_k                 |
 | Moments       | s_k Σ_i (½C·x, x∘x) over rows clipped to norm C                      | 9/(4√2)·C²·s_k         |
@@ -138,7 +138,7 @@ class Differences(Question):
 
 
 @dataclass(frozen=True, eq=False)
-class SecondMoment(Question):
+class OuterProducts(Question):
     """The mean of x xᵀ over an agent's rows, clipped to norm `bound`: diagonal and √2 times the upper triangle.
 
     With `rows_alike` s_k times the sum of them, as every other question counts rows.
@@ -262,7 +262,7 @@ def usable_norm(norm: float) -> bool:
 
 
 # the closed list
-QUESTIONS: tuple[type[Question], ...] = (Gradient, Differences, SecondMoment, Counts, Moments, Spread, Standardised)
+QUESTIONS: tuple[type[Question], ...] = (Gradient, Differences, OuterProducts, Counts, Moments, Spread, Standardised)
 
 
 def for_seeds(value: Array, seeds: int) -> Array:

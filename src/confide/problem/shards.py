@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.errors import ConfideError
+from confide.errors import ConfideError, NotFinite
 from confide.files.library import sparse as sp
 from confide.problem.checks import finite, whole
 from confide.problem.rows import as_rows, clipped, row_norms
@@ -100,9 +100,9 @@ class Shards:
 
     @classmethod
     def from_parts(cls, parts: Sequence[tuple[Any, Any]], names: Sequence[str] | None = None) -> Shards:
-        """One (X, y) a party."""
+        """One (X, y) per party."""
         if not parts:
-            raise ConfideError("no parts: give one (X, y) a party")
+            raise ConfideError("no parts: give one (X, y) per party")
         Xs, ys = [_as_rows(X) for X, _ in parts], [_as_vector("y", y) for _, y in parts]
         stack = sp.vstack(Xs, format="csr") if sp.issparse(Xs[0]) else np.concatenate(Xs)
         offsets = np.concatenate([[0], np.cumsum([len(y) for y in ys])]).astype(np.int64)
@@ -329,13 +329,13 @@ def _check_rows(X: Any, y: Array, columns: Mapping[str, Array]) -> None:
         if len(bad):
             where = tuple(bad[0])
             i, j = (start + where[0], where[1]) if not sp.issparse(X) else _position(X, start + where[0])
-            raise ConfideError(f"X[{i}, {j}] is {piece[where]}: every feature must be a finite number")
+            raise NotFinite(f"X[{i}, {j}] is {piece[where]}: every feature must be a finite number")
 
 
 def _check_finite(name: str, v: Array) -> None:
     if not np.all(np.isfinite(v)):
         i = int(np.flatnonzero(~np.isfinite(v))[0])
-        raise ConfideError(f"{name}[{i}] is {v[i]}: every entry must be a finite number")
+        raise NotFinite(f"{name}[{i}] is {v[i]}: every entry must be a finite number")
 
 
 def _position(X: Any, entry: int) -> tuple[int, int]:

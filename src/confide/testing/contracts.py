@@ -129,7 +129,7 @@ def messages_depend_on_rows(trial: Trial) -> None:
     require(
         any(not np.allclose(x, y) for x, y in sent),
         "its messages do not depend on the rows",
-        "ask for an answer in `message`, or use the block in `local`",
+        "ask for an answer in `message`, or use the block in `local`; a number that is NaN is sent as 0",
     )
 
 
