@@ -1,6 +1,6 @@
 """How tests are divided: fast, slow (left out of `make test-fast`) and long (left out of `make test`).
 
-Long is what repeats whole reproductions, attacks every method, tries a bound at every size, kills processes at random,
+Long is what repeats whole reproductions, attacks every method, tries a bound at every size, kills nodes at every step,
 runs a tutorial, builds the site or a wheel, or needs a browser: `make test-long`. Long tests are slow, too. Tables,
 rather than marks on each test, show the division at a glance; a test says `slow` itself where its neighbours are not.
 """
@@ -26,17 +26,21 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "cli/test_compile.py::test_after_it_a_fit_compiles_nothing",
     "cli/test_plan_cli.py::test_many_parties_and_many_epsilons_fit_too",
     "cli/test_plan_cli.py::test_the_commands_that_were_forecast_run",
+    "contracts/test_contract.py::test_calibrated_noise_of_many_scales_costs_the_budget",
     "contracts/test_convergence.py::test_subgradient_steps_come_closer_with_more_rounds",
     "contracts/test_joint_descent.py::test_standardised_and_clipped_it_reaches_another_optimum",
     "contracts/test_sensitivity.py::test_a_rows_share_is_a_part_of_it",
     "demo/test_network.py",
     "demo/test_simulated.py",
+    "estimators/test_checks.py::test_scikit_learn_checks_of_their_siblings",
     "estimators/test_evaluating.py::test_intervals_cover_what_new_rows_say",
     "network/test_relay.py::test_an_altering_relay_changes_nothing_unnoticed",
     "node/test_amended_processes.py",
     "node/test_chaos.py",
+    "node/test_choosing.py::test_auto_learns_on_every_graph_with_every_loss",
     "node/test_compaction.py::test_real_nodes_are_killed_after_they_have_compacted",
     "node/test_live_browser.py",
+    "node/test_lost_sum_killed.py",
     "node/test_lost_sum_processes.py",
     "node/test_misbehaviour.py::test_equivocation_stops_everyone_with_evidence",
     "node/test_outside.py::test_five_nodes_learn_by_it_as_the_simulator_does",
@@ -44,10 +48,13 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "node/test_processes.py",
     "node/test_relay_processes.py",
     "node/test_schema_federation.py",
+    "node/test_sum_compaction.py::test_who_is_killed_anywhere_sends_the_same_bytes_and_pays_once",
+    "node/test_sum_compaction_later.py",
     "node/test_sum_processes.py",
     "node/test_view.py::test_a_node_at_a_terminal",
     "papers/reproduce/test_experiment_files.py::test_no_code_that_runs_is_left_out",
     "papers/reproduce/test_runs.py::test_a_dask_cluster_gives_the_same_numbers",
+    "planning/test_ahead.py::test_what_another_copy_of_the_package_compiled_is_not_there",
     "problem/test_bounded.py::test_rows_of_every_size_are_bounded_at_points_of_every_size",
     "problem/test_solve.py::test_sparse_mapped_and_float32_rows_give_the_same_optimum",
     "report/test_report_browser.py",
@@ -81,14 +88,29 @@ SLOW = (  # files, or tests of a file: many cases of what other tests check once
     "schema/test_reader.py::test_parties_become_contiguous_and_train",
     "test_compiled.py",
 )
-TOGETHER = (  # tests of one of these files share something that takes long to make: one worker has them all
+TOGETHER = (  # tests of one of these files share something that takes long to make: one worker has them all, and
+    # with those of a paper's experiments its cases of experiments/test_criteria.py
     "experiments/test_cdp_admm.py",
     "experiments/test_d_zoa.py",
     "experiments/test_fdp_admm.py",
     "experiments/test_pdml.py",
     "experiments/test_recycled_admm.py",
-    "experiments/test_criteria.py",
     "report/test_report_browser.py",
     "test_site.py",
     "test_wheel.py",
+)
+FIRST = (  # of the long tests those that start first, the longest before others: one that started last would run alone
+    "node/test_chaos.py",
+    "experiments/test_fdp_admm.py",
+    "test_wheel.py",
+    "experiments/test_recycled_admm.py",
+    "experiments/test_cdp_admm.py",
+    "experiments/test_d_zoa.py",
+    "node/test_lost_sum_processes.py",
+    "test_site.py",
+    "experiments/test_pdml.py",
+    "audit/test_audit.py",
+    "cli/test_compile.py",
+    "test_stories.py",
+    "demo/test_network.py",
 )

@@ -17,6 +17,10 @@ class WrongType(ConfideError, TypeError):
     """What was given is of another kind than what is needed."""
 
 
+class NotFinite(ConfideError):
+    """Among rows, targets or what travels with them is NaN or infinity."""
+
+
 class Diverged(ConfideError, FloatingPointError):
     """Numbers grew beyond all bounds, or a solver found no answer, for the parameters given."""
 

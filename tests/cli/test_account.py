@@ -153,8 +153,9 @@ def test_rounds_that_were_not_charged_take_all_that_the_run_held(path: Path) -> 
 def test_mistakes_in_ending_are_one_line_and_change_nothing(path: Path, tmp_path: Path) -> None:
     before = path.read_bytes()
     for args, words in (
-        (["--end", "fit-2"], "--journal FOLDER or by --released N"), (["--released", 3], "give --end RUN too"),
-        (["--end", "fit-2", "--released", 1, "--journal", tmp_path], "by --journal FOLDER or by"),
+        (["--end", "fit-2"], "with neither of --journal and --released: give one"),
+        (["--released", 3], "give --end RUN too"),
+        (["--end", "fit-2", "--released", 1, "--journal", tmp_path], "with both --journal and --released: give one"),
         (["--end", "nosuch", "--released", 1], "no run 'nosuch'"), (["--end", "fit-2", "--released", -1], "0 or more"),
         (["--end", "fit-2", "--population", "ward 8", "--released", 1], "no run 'fit-2' of 'ward 8'"),
         (["--end", "fit-2", "--journal", tmp_path], "has no journal"),

@@ -198,7 +198,8 @@ def test_demo_prints_its_table_in_80_columns(tmp_path: Path) -> None:
     assert out.returncode == 0
     table = out.stdout
     assert max(map(len, table.splitlines())) <= 80 and "…" not in table
-    for name in ("CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "RADMM", "DVP", "alone, not private", "protects nobody"):
+    for name in ("JointDescent", "CDPADMM", "DDPADMM", "DPADMM", "DPSGD", "RADMM", "DVP", "alone, not private",
+                 "if at most 2 of 5", "protects nobody"):  # fmt: skip
         assert name in table
     for file in ("convergence.png", "report.html"):
         assert f"demo/{file}" in table and (tmp_path / "demo" / file).exists()
@@ -220,3 +221,5 @@ def test_bench_of_many_nodes_goes_with_the_network(tmp_path: Path) -> None:
     assert out.returncode == 0 and out.stdout.strip() == str(["--json", "--nodes", "300", "--rounds", "7"])
     out = confide("bench", "--nodes", "300", cwd=tmp_path)
     assert out.returncode == 2 and "--nodes 300: goes with --network" in out.stderr
+    out = confide("bench", "--network", "--rounds", "7", cwd=tmp_path)
+    assert out.returncode == 2 and out.stderr == "confide: --rounds 7: goes with --nodes\n"

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import confide
+from confide.errors import ConfideError
 from confide.estimators import one_fit as engine
 from confide.estimators.one_fit import EveryonesNoise, SummedNoise
 from confide.privacy import ZCDP, epsilon
@@ -138,7 +139,7 @@ def test_a_ledger_pays_for_a_search_and_stops_it(tmp_path):
             clone(model).fit(X, y)
     with pytest.raises(ValueError, match="a ledger pays for secure noise"):
         clone(model).set_params(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="needs population"):
+    with pytest.raises(ValueError, match="population=None: a ledger needs it"):
         clone(model).set_params(population=None).fit(X, y)
 
 
@@ -253,6 +254,22 @@ def test_pipelines_searches_and_scores():
     assert search.best_params_ == {"privatelogisticregression__epsilon": 10.0}
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     assert pipe.set_output(transform="pandas").fit(frame, y)[-1].feature_names_in_.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ([0.0, 1.0, np.nan], "groups[2] is missing: name the party of every row"),
+        (pd.Series(["a", None, "b"]), "groups[1] is missing"), (pd.Series(["a", "b", pd.NA]), "groups[2] is missing"),
+        (np.array(["a", 1, "b"], object), "groups: names are of types int, str"),
+    ],
+)  # fmt: skip
+def test_a_row_without_a_party_is_refused_in_one_line(groups, said):
+    X, y = labelled()
+    groups = np.resize(np.asarray(groups), len(y))
+    with pytest.raises(ValueError) as error:
+        confide.PrivateLogisticRegression(rounds=2, random_state=0).fit(X, y, groups=groups)
+    assert isinstance(error.value, ConfideError) and said in str(error.value) and "\n" not in str(error.value)
 
 
 def test_groups_are_routed():

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.metrics import confusion_matrix, mean_absolute_error, mean_pinball_loss, roc_auc_score
 
 import confide
-from confide.algorithms import JointTally
+from confide.algorithms import DPSGD, JointDescent, JointTally
 from confide.estimators import evaluating
 from confide.privacy.ledger import Ledger
 
@@ -130,6 +130,19 @@ def test_intervals_cover_what_new_rows_say():
     assert 0.3 < np.mean(wide) <= 2 * 1.96 * math.sqrt(0.25 / 300 + 12 * 2 / (300 * mu) ** 2)
 
 
+@pytest.mark.parametrize("rows, rare, noise", [(1000, 0.05, 30.0), (1000, 0.05, 10.0), (10_000, 0.02, 40.0)])
+def test_the_area_of_a_rare_class_is_covered_under_loud_noise(rows, rare, noise):
+    """Noise of the size of a class: of 400 intervals 380 should hold the truth, and 367 is three deviations below."""
+    share = norm.cdf(np.append(evaluating.SCORES, np.inf) / 1.5 + np.array([[1.0], [-1.0]]))  # of scores up to each
+    share = np.diff(share, axis=1, prepend=0.0) * [[1 - rare], [rare]]
+    truth, rng, inside = evaluating.auc(share), np.random.default_rng(2), 0
+    for _ in range(400):
+        counts = rng.multinomial(rows, share.ravel()).reshape(share.shape) + noise * rng.normal(size=share.shape)
+        _, low, high = evaluating.bootstrapped(counts, noise, rows)
+        inside += low <= truth <= high
+    assert inside >= 367
+
+
 def test_the_noise_of_counts_is_that_of_the_curators():
     """√2/(nμ) a cell, which is what one row can move; for five parties of which two may collude √(5/3) times that."""
     for parties, factor in ((1, 1.0), (5, math.sqrt(5 / 3))):
@@ -178,3 +191,24 @@ def test_what_a_tally_refuses(given, match):
     task = confide.Problem(shards, confide.losses.Squared(), weighting="rows")
     with pytest.raises(ValueError, match=match):
         JointTally(**given).check(task.public(confide.Graph.path(2)))
+
+
+@pytest.mark.parametrize("given, parties", [(JointDescent(rounds=3, collusion=8), 8), (JointDescent(rounds=3), 4),
+                                            (DPSGD(rounds=3, clip=1.0), 9)])  # fmt: skip
+def test_an_evaluation_holds_against_as_many_as_the_fit(given, parties):
+    X, y = labelled(400)
+    model = confide.PrivateLogisticRegression(epsilon=1.0, graph="ring", evaluate=0.2, algorithm=given)
+    model.fit(X, y, groups=np.arange(400) % 10)
+    method, public = model._evaluation
+    against = [event for now in method.charged_against(parties, public) for event in now]
+    everyone = [event for now in method.charged_against(9, public) for event in now]
+    assert np.max(confide.privacy.epsilon(against, 1e-5)) <= 1.0
+    promise = 1.0 if model.privacy_.trust is None else model.privacy_.trust.everyone
+    assert np.max(confide.privacy.epsilon(everyone, 1e-5)) <= promise * (1 + 1e-12)
+
+
+def test_what_an_evaluation_says_needs_no_memory_for_the_rows_that_members_claim():
+    read = evaluating.scores_reader(10**15)
+    share = np.full(2 * (len(evaluating.SCORES) + 1), 1 / (2 * (len(evaluating.SCORES) + 1)))
+    found, _ = read(share, 0.0)
+    assert found["accuracy"].value == pytest.approx(0.5) and found["AUC"].value == pytest.approx(0.5)

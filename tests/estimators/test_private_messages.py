@@ -42,6 +42,15 @@ def test_gaps_are_not_to_be_filled_from_the_rows(hole, said):
     assert "mputer" not in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_gap_in_a_row_that_is_held_out_is_refused_too():
+    holes = np.tile(X[:1], (60, 1))
+    for i in range(60):
+        holes[i] = np.nan
+        with pytest.raises(confide.errors.ConfideError, match="contains NaN: put a public value there"):
+            LOGISTIC(classes=[0, 1], evaluate=0.5, random_state=0).fit(holes, np.arange(60) % 2)
+        holes[i] = X[0]
+
+
 @pytest.mark.parametrize("loss", [confide.losses.Logistic(), confide.losses.Multinomial(3)])
 def test_a_problem_names_what_it_takes_not_what_it_got(loss):
     y = np.where(X[:, 0] > 0, 1.0, 48213.0)

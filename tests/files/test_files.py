@@ -44,8 +44,8 @@ def test_a_part_comes_back_from_its_table():
 
 
 @pytest.mark.parametrize("table, said", [
-    (3, "loss: must be a table with a name"),
-    ({"name": ["Huber"]}, "loss: must be a table with a name"),
+    (3, "loss=3: must be a table with a name"),
+    ({"name": ["Huber"]}, "loss={'name': ['Huber']}: must be a table with a name"),
     ({"name": "Nothing"}, "loss: unknown name 'Nothing': known are "),
     ({"name": "Huber", "depth": 1}, "unknown field loss.depth: Huber takes width"),
     ({"name": "Logistic", "a": 1}, "unknown field loss.a: Logistic takes no parameter"),

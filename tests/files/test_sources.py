@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from confide.files.sources import HERE, digest, parsed, sources
+from confide.files.sources import HERE, digest, parsed, reads_errors, sources
 
 
 @pytest.fixture
@@ -69,6 +69,51 @@ def test_only_what_is_computed_counts(tmp_path, new, same):
     before = digest([file])
     file.write_text(new)
     assert (digest([file]) == before) is same
+
+
+RAISES = 'def f(x):\n    if x:\n        raise ValueError(f"x={x}: must be 0")\n'
+
+
+@pytest.mark.parametrize(
+    ("new", "same"),
+    [
+        (RAISES.replace("must be 0", "0 is meant"), True), (RAISES.replace('f"x={x}: must be 0"', 'f"{x}"'), True),
+        (RAISES.replace("ValueError", "KeyError"), False), (RAISES.replace("{x}", "{g(x)}"), False),
+        (RAISES.replace("if x", "if x > 0"), False), (RAISES.replace("must be 0\")", 'must be 0", x)'), False),
+    ],
+)  # fmt: skip
+def test_the_words_of_errors_count_if_they_are_read(tmp_path, new, same):
+    file = tmp_path / "one.py"
+    file.write_text(RAISES)
+    before = digest([file]), digest([file], words=False)
+    file.write_text(new)
+    assert digest([file]) != before[0] and (digest([file], words=False) == before[1]) is same
+
+
+@pytest.mark.parametrize(
+    "kept", ["raise StopIteration('a')", "raise SystemExit('a')", "print('a')", "raise Error(n='a')"]
+)
+def test_words_that_are_values_count(tmp_path, kept):
+    file = tmp_path / "one.py"
+    file.write_text(kept)
+    before = digest([file], words=False)
+    file.write_text(kept.replace("'a'", "'b'"))
+    assert digest([file], words=False) != before
+
+
+@pytest.mark.parametrize(
+    ("handler", "reads"),
+    [
+        ("except OSError:\n    x = 1", False), ("except OSError as e:\n    raise ValueError(f'{e}') from e", False),
+        ("except OSError as e:\n    x = e.errno", False),
+        ("except OSError as e:\n    x = isinstance(e, EOFError)", False),
+        ("except OSError as e:\n    x = str(e)", True), ("except OSError as e:\n    x = e.args", True),
+        ("except OSError as e:\n    x = f(e)\n    raise ValueError(x)", True),
+        ("except OSError:\n    x = sys.exc_info()", True), ("except OSError:\n    x = traceback.format_exc()", True),
+    ],
+)  # fmt: skip
+def test_who_reads_the_words_of_errors(handler, reads):
+    assert reads_errors(ast.parse(f"try:\n    f()\n{handler}\n")) is reads
 
 
 def test_of_this_package():

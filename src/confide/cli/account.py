@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,10 +12,6 @@ from confide.cli.lines import folded
 from confide.errors import ConfideError
 from confide.files.plain import without_infinity
 
-if TYPE_CHECKING:
-    from confide.privacy.ledger import Entry, Ledger
-
-PRIOR = 0.5
 CALCULI = {"gaussian": "in Gaussian DP; ε do not add up", "zcdp": "in zCDP; ε do not add up", "pure": "pure ε, summed"}
 NOT_COVERED = (
     "Not protected: how many rows there are, whether a person is in the data at all, and several rows of one person "
@@ -48,6 +44,7 @@ def account(
     """
     from confide.node.ending import end_run
     from confide.privacy.ledger import Ledger, default_path
+    from confide.privacy.statement import statements
 
     path = ledger or default_path()
     if end is None and not (journal is None and released is None):
@@ -58,10 +55,7 @@ def account(
         return
     with Ledger(path, create=False) as book:
         ended = [] if end is None else end_run(book, end, population, journal, released)
-        names = book.populations()
-        if population is not None and population not in names:
-            raise ConfideError(f"no population {population!r} in {path}: there are {', '.join(names) or 'none'}")
-        pages = [page(book, name) for name in names if population in (None, name)]
+        pages = statements(book, population)
         head, notes = book.head(), [{"at": at, "text": text} for at, text in book.notes()]
     chain = {"verified": True, "rows": head.rows, "tag": head.tag.hex(), "notes": notes}
     if json:
@@ -72,40 +66,6 @@ def account(
     else:
         for one in ended:
             typer.echo(ending_words(one))
-
-
-def page(book: Ledger, name: str) -> dict[str, Any]:
-    """One population: its budgets, each with the runs charged to it."""
-    from confide.privacy.budget import Cost
-
-    entries, holds, budgets = book.entries(name), book.holds(name), []
-    for balance in book.balances(name):
-        unit, adjacency, adversary = balance.kind
-        runs: dict[tuple[str, str], list[Entry]] = {}
-        for entry in entries:
-            if balance.kind in entry.costs:
-                runs.setdefault((entry.run, entry.party), []).append(entry)
-        budgets.append({
-            "unit": unit, "adjacency": adjacency, "adversary": adversary, "calculus": balance.calculus,
-            "epsilon": balance.epsilon, "delta": balance.delta, "spent_epsilon": balance.spent_epsilon,
-            "held_epsilon": balance.at(balance.held), "left_epsilon": balance.left_epsilon,
-            "left_mu": balance.left_mu, "slack": balance.slack, "spent_slack": balance.spent_slack,
-            "held": [
-                {"run": hold.run, "party": hold.party, "epsilon": balance.at(hold.amount), "since": hold.at}
-                for hold in holds if hold.kind == balance.kind
-            ],
-            "distinguish": {"prior": PRIOR, "probability": balance.distinguish(PRIOR)},
-            "runs": [
-                {
-                    "run": run, "party": party, "method": mine[-1].method, "guarantee": mine[-1].guarantee,
-                    "rounds": len({e.round for e in mine}), "releases": len(mine),
-                    "first": mine[0].at, "last": mine[-1].at,
-                    "epsilon": balance.at(Cost.sum(e.costs[balance.kind] for e in mine).on(balance.calculus)),
-                }
-                for (run, party), mine in runs.items()
-            ],
-        })  # fmt: skip
-    return {"name": name, "budgets": budgets}
 
 
 def show(path: Path, chain: dict[str, Any], pages: list[dict[str, Any]]) -> None:

@@ -15,13 +15,16 @@ from confide.errors import ConfideError
 def bench(
     network: Annotated[bool, typer.Option("--network", help="Five real nodes, beside a bare TLS ping.")] = False,
     nodes: Annotated[int | None, typer.Option(min=5, help="With --network: so many, from one warm process.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="With --nodes: rounds that they train.")] = 100,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="With --nodes: rounds that they train.", show_default="100")
+    ] = None,
     peers: Annotated[bool, typer.Option("--peers", help="Other packages on the same problems, side by side.")] = False,
     scale: Annotated[bool, typer.Option("--scale", help="From a thousand agents to a million.")] = False,
     most: Annotated[int | None, typer.Option(min=1000, help="Of --scale: agents at most.")] = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Of --scale: its picture.", show_default="scale.png")
     ] = None,
+    docs: Annotated[bool, typer.Option("--docs", help="Of --scale: write docs/scale.md and its picture.")] = False,
     accuracy: Annotated[
         str | None, typer.Option(metavar="SETS", help="What models are worth: 'all', or some sets, such as adult,wine.")
     ] = None,
@@ -43,15 +46,20 @@ def bench(
         raise ConfideError("--network, --peers, --scale, --accuracy: give one of them at a time")
     if nodes is not None and not network:
         raise ConfideError(f"--nodes {nodes}: goes with --network")
+    if rounds is not None and nodes is None:
+        raise ConfideError(f"--rounds {rounds}: goes with --nodes")
     if most is not None and not scale:
         raise ConfideError(f"--most {most}: goes with --scale")
+    if docs and not (scale and plot is None):
+        raise ConfideError("--docs: goes with --scale, and has a picture of its own: leave out --plot")
     if plot is not None and not scale:
         raise ConfideError(f"--plot {plot}: goes with --scale")
     script = find("many.py" if nodes is not None else chosen[0] if chosen else "run.py")
     more = [*(["--json"] if json else []), *([] if most is None else ["--most", str(most)])]
+    more += ["--docs"] if docs else []
     more += [] if plot is None else ["--plot", str(plot)]
     more += [] if accuracy is None else ["--only", accuracy]
-    more += [] if nodes is None else ["--nodes", str(nodes), "--rounds", str(rounds)]
+    more += [] if nodes is None else ["--nodes", str(nodes), "--rounds", str(rounds or 100)]
     done = subprocess.run([sys.executable, str(script), *more], check=False)
     raise typer.Exit(done.returncode)
 

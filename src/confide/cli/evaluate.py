@@ -77,10 +77,12 @@ def evaluate(
 
 def loudness(found: Any) -> str:
     """How much the noise will move what is counted: public, and good to know before anything is paid."""
-    deviation = float(found.algorithm.sum_scale(1, found.public)[0, 0])
+    from confide.node.founding import evaluation_noise
+
+    about = f"{evaluation_noise(found):.2g}"
     if found.evaluation.classes is None:
-        return f"the noise moves the mean loss by about {deviation:.2g} of half the label's range"
-    return f"the noise moves each count by about {deviation * sum(found.sizes.values()):.2g} rows"
+        return f"the noise moves the mean loss by about {about} of half the label's range"
+    return f"the noise moves each count by about {about} rows"
 
 
 def held_out(texts: list[str]) -> dict[str, int]:

@@ -96,7 +96,8 @@ def new(
     for words in filter(None, (card.check_valid() for card in (*(card for card, _ in members), *others))):
         typer.echo(words, err=True)
     if (schema is None) == (features is None):
-        raise ConfideError("give either --features, for plain numbers, or --schema")
+        given = "neither of" if schema is None else "both"
+        raise ConfideError(f"{given} --features and --schema: give one of them, --features for plain numbers")
     known = None if schema is None else Schema.load(schema)
     chosen = usual_loss(known) if loss is None else named(loss)
     model: dict[str, Any] = {"loss": chosen, "penalty": named(penalty), "weighting": weighting}

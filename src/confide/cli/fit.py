@@ -15,9 +15,7 @@ from confide.network.named import GRAPHS, check_graph
 
 if TYPE_CHECKING:
     from confide.estimators.fitting import FitOptions, Learned, PooledRows
-    from confide.problem.problem import Public
     from confide.runs.model import Model
-    from confide.runs.progress import Bars
     from confide.schema.schema import Schema
 
 MODELS = "logistic, svc, ridge, lasso, elastic-net, huber, quantile"
@@ -54,7 +52,9 @@ def fit(
         float | None, typer.Option(help="Share of rows held out from learning, which pay for a score.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seeded noise: a simulation, protects nobody.")] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model, a new file.")] = HERE,
+    output: Annotated[
+        Path, typer.Option("--output", "--out", "-o", metavar="FILE", help="The model, a new file.")
+    ] = HERE,
     run: Annotated[Path | None, typer.Option(metavar="FILE", help="Also the run, for `confide report`.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
@@ -78,22 +78,22 @@ def fit(
     from confide.schema.chosen import agreed
     from confide.schema.suggest import told_of_draft
 
-    check_new(out, "--out")
+    check_new(output, "--output")
     if run is not None:
         check_new(run, "--run")
-        if run.absolute() == out.absolute():
-            raise ConfideError(f"--run {run}: must be another file than --out")
+        if run.absolute() == output.absolute():
+            raise ConfideError(f"--run {run}: must be another file than --output")
     known, notes = agreed(schema, label, group)
-    notes += told_of_draft(schema, out)
+    notes += told_of_draft(schema, output)
     check_owner(known, parties)
     kind = known.label.kind
     model = usual(kind) if model is None else model
     check_model(model, kind, known.label.name)
+    width = only(model, "huber", width, "--width")
     settings = FitOptions(
         model, epsilon, delta, checked_graph(graph), rounds if algorithm == "auto" else None,
         method(algorithm, rounds, set or []), collusion, penalty, only(model, "quantile", quantile),
-        in_half_ranges(only(model, "huber", width, "--width"), known), seed, ledger, population, allow_unproven,
-        evaluate,
+        None if width is None else width / known.label.half_range, seed, ledger, population, allow_unproven, evaluate,
     )  # fmt: skip
     check_budget(settings, budget)
     notes += filter(None, [more_than_useful(epsilon, delta)])
@@ -102,22 +102,25 @@ def fit(
     compiled(REHEARSAL if by_hand else FIT)  # before anything is used that would compile one after the other
     import sklearn as _  # noqa: F401  # one line where it is not installed, before a ledger hears of this
 
+    from confide.cli.rehearsed import tried
+    from confide.planning.rehearsal import rehearsing
+
     if ledger is not None and population is not None:
         open_budget(ledger, population, budget, delta)
     with bars("rounds", passing=True) as heard:
         try:
-            tries = rehearsing(heard, algorithm == "auto", allow_unproven) if by_hand else None
-            learned = learn(rows, settings, partial(heard, "training"), tries)
+            tries = rehearsing(partial(tried, heard=heard, auto=algorithm == "auto"), allow_unproven)
+            learned = learn(rows, settings, partial(heard, "training"), tries if by_hand else None)
         except ConfideError as error:  # in the words of the command line
             raise type(error)(str(error).replace("allow_unproven=True", "--allow-unproven")) from None
     made = learned.model(known)
     if run is not None:
         learned.run(known).save(run)
-    made.save(out)
+    made.save(output)
     if json:
-        typer.echo(jsonlib.dumps(document(made, learned, rows, out, run, notes), ensure_ascii=False, indent=2))
+        typer.echo(jsonlib.dumps(document(made, learned, rows, output, run, notes), ensure_ascii=False, indent=2))
     else:
-        show(made, learned, rows, out, run, notes)
+        show(made, learned, rows, output, run, notes)
 
 
 # --- what was asked for -----------------------------------------------------------------------------------------------
@@ -126,7 +129,7 @@ def fit(
 def check_owner(schema: Schema, parties: int | None) -> None:
     """Either a column or --parties says whose a row is."""
     if schema.group is None and parties is None:
-        raise ConfideError("whose is a row? give --group COLUMN, or --parties N to split the rows evenly")
+        raise ConfideError("no --group and no --parties: give --group COLUMN, or --parties N to split the rows evenly")
     if schema.group is not None and parties is not None:
         raise ConfideError(f"--parties: column {schema.group.name!r} says whose a row is, leave it out")
 
@@ -138,16 +141,8 @@ def checked_graph(graph: str) -> str:
 
 def only(model: str, owner: str, value: float | None, option: str = "--quantile") -> float | None:
     if value is not None and model != owner:
-        raise ConfideError(f"{option}: is for --model {owner}, this one is {model}")
+        raise ConfideError(f"{option} with --model {model}: is for --model {owner}")
     return value
-
-
-def in_half_ranges(width: float | None, schema: Schema) -> float | None:
-    """Encoded labels are -1 to 1."""
-    if width is None:
-        return None
-    assert schema.label.low is not None and schema.label.high is not None
-    return 2 * width / (schema.label.high - schema.label.low)
 
 
 def method(name: str, rounds: int | None, settings: list[str]) -> Any:
@@ -168,23 +163,6 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
     if unknown := [key for key in given if key not in names]:
         raise ConfideError(f"--set {unknown[0]}: must be a parameter of {name}: {', '.join(names)}")
     return from_table({**given, "name": kind.__name__}, "--algorithm", (kind,))
-
-
-def rehearsing(heard: Bars, auto: bool, allow_unproven: bool) -> Any:
-    """Calibration that first tries the method without noise on invented rows, once, before anything is paid for."""
-    from confide.cli.rehearsed import tried
-    from confide.estimators.one_fit import calibrated
-
-    done: list[str] = []
-
-    def calibrate(method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
-        made = calibrated(method, public, mu, epsilon, delta)
-        refused = made.guarantee(public).label != "proven" and not allow_unproven  # which is said soon
-        if not done and not refused:  # several parts, one class against the rest each, are alike
-            done.append(tried(made, public, heard, auto))
-        return made
-
-    return calibrate
 
 
 def check_budget(settings: FitOptions, budget: float | None) -> None:

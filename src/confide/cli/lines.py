@@ -15,9 +15,9 @@ def folded(text: str, first: str = "", rest: str = "  ") -> str:
 
 def more_than_useful(epsilon: float, delta: float) -> str:
     """What to say of an ε that secure noise can't spend; empty where it can."""
-    from confide.privacy.secure import budget
+    from confide.privacy.secure import spendable
 
-    if epsilon <= 1 or budget(epsilon, delta) > budget(0.999 * epsilon, delta):
+    if spendable(epsilon, delta):
         return ""
     return (
         f"ε={epsilon:g} is more than secure noise can spend at δ={delta:g}: no more is needed than what is said below"

@@ -48,7 +48,10 @@ def init(
     from confide.node.keys import chosen
 
     if (listen is None) != outbound:
-        raise ConfideError("give either --listen HOST:PORT, or --outbound for a node that takes no connections")
+        given = "both --listen and --outbound" if outbound else "no --listen"
+        raise ConfideError(
+            f"{given}: give either --listen HOST:PORT, or --outbound for a node that takes no connections"
+        )
     card = Identity.create(home, name, listen or BY_RELAY, chosen() if encrypt else None).card
     if json:
         typer.echo(jsonlib.dumps({**card.to_json(), "home": str(home)}, indent=2))
@@ -209,6 +212,8 @@ def status(home: Home = HERE, json: Json = False) -> None:
     needed()
     from confide.node.status import read_status, running, runs
 
+    if not home.is_dir():
+        raise ConfideError(f"--home {home}: no such folder; `confide node init` makes a node's")
     there = [heard(found, running(folder)) for folder in runs(home) if (found := read_status(folder))]
     latest = [with_evaluation(one, home) for one in there]
     if json:

@@ -56,6 +56,7 @@ def lines(status: dict[str, Any]) -> list[str]:
         out.append(f"  not signed yet by {', '.join(status['unsigned'])}")
     if status.get("left"):
         out.append(f"  goes on without {', '.join(status['left'])}")
+    out += [f"  papers of {name} are not taken: {why}" for name, why in status.get("papers", {}).items()]
     for name, one in status["neighbours"].items():
         words = f"misbehaved: {bad}" if (bad := one.get("misbehaved")) else one["trouble"]
         out.append(f"  {name:<20} {standing_and_way(one)}{since(one)}" + (f"  {words}" if words else ""))

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from confide.demo.simulated import DELTA, EPSILON, Result
-from confide.errors import MissingExtra
-from confide.files import write_whole
+from confide.files.pictures import new_figure, write_picture
 
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#8C6BB1")  # told apart by all eyes
+# Told apart by all eyes; the first is of what everybody gets who chooses nothing.
+COLOURS = ("#000000", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#8C6BB1")
 INK = "#22303c"
 LAST = 240  # right end of the rounds shown
 
 
 def picture(result: Result, path: Path) -> Path:
     """Draw it to `path`; written whole or not at all."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("the picture needs matplotlib: pip install 'confide[plot]'") from None
-    figure = Figure(figsize=(11, 5), layout="constrained")
+    figure = new_figure(11, 5)
     left, right = figure.subplots(1, 2, width_ratios=(2.1, 1))
     curves(left, result)
     shards = result.cohort.shards
@@ -31,10 +26,8 @@ def picture(result: Result, path: Path) -> Path:
     result.graph.draw(ax=right, labels=labels)
     right.set_title("who talks to whom, and their patients", color=INK, fontsize=11)
     right.set(xlim=(-1.7, 1.7), ylim=(-1.6, 1.6))
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=160, format="png")
     path.parent.mkdir(parents=True, exist_ok=True)
-    return write_whole(path, buffer.getvalue())
+    return write_picture(path, figure)
 
 
 def curves(ax: Any, result: Result) -> None:
@@ -42,7 +35,7 @@ def curves(ax: Any, result: Result) -> None:
     from matplotlib.patheffects import withStroke
 
     private = [line for line in result.lines if line.group == "together" and line.private]
-    for line, colour in zip(private, COLOURS, strict=False):
+    for line, colour in zip(private, COLOURS, strict=True):
         assert line.curve is not None
         t = np.arange(1, line.rounds + 1)
         mean, sd = 100 * line.curve.mean(axis=1), 100 * line.curve.std(axis=1, ddof=int(result.seeds > 1))
@@ -65,4 +58,8 @@ def curves(ax: Any, result: Result) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, loc="lower right", ncols=2)
     budget = f"ε = {EPSILON:g}, δ = {DELTA:g}"
-    ax.set_title(f"the same total for all: {budget}; bands: ± sd of {result.seeds} seeds", color=INK, fontsize=11)
+    title = f"the same total for all: {budget}; bands: ± sd of {result.seeds} seeds"
+    for line in private:
+        if line.trust is not None:
+            title += f"\n{line.name}: if at most {line.trust.colluders} of {line.trust.parties} collude"
+    ax.set_title(title, color=INK, fontsize=11)

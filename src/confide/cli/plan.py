@@ -86,9 +86,9 @@ def plan(
 
     if plot is not None:
         check_new(plot, "--plot")
-        from confide.cli.plan_picture import needed
+        from confide.files.pictures import check_drawing
 
-        needed()
+        check_drawing()
     check_budgets(epsilon, delta)
     wanted, source = asked(model, delta, checked_graph(graph), rounds, quantile, data, schema, label, group, clip,
                            parties, rows, features, best, skew, collusion)  # fmt: skip
@@ -118,7 +118,7 @@ def asked(
     """What is asked and where rows come from; everything is checked before the first fit."""
     from confide.estimators.fitting import CLASSIFIERS, FitOptions, check_model, usual
     from confide.planning.advice import Asked
-    from confide.planning.rows import Generated, Own, shares
+    from confide.planning.rows import Generated, Own, shares, usual_best
 
     if data is None:
         refuse("is for your own rows, give --data FILE too",
@@ -126,8 +126,9 @@ def asked(
         model = "logistic" if model is None else model
         kind = "binary" if model in CLASSIFIERS else "real"
         check_model(model, kind, "generated")
-        best = (0.85 if kind == "binary" else 0.6) if best is None else best
-        invented = Generated(shares(parties, sizes), features or 20, best, skew, kind)
+        invented = Generated(
+            shares(parties, sizes), features or 20, usual_best(kind) if best is None else best, skew, kind
+        )
         source: Source = invented
         told: dict[str, Any] = {"sizes": invented.sizes, "features": invented.features}
     else:
@@ -142,7 +143,7 @@ def asked(
         check_owner(known, parties)
         model = usual(known.label.kind) if model is None else model
         check_model(model, known.label.kind, known.label.name)
-        source = Own(rows := read_rows(data, known, parties))
+        source = Own(rows := read_rows(data, known, parties, alone=True))
         told = {"sizes": tuple(rows.sizes.tolist()), "features": rows.X.shape[1], "classes": rows.classes, "data": data,
                 "schema": schema, "label": label, "group": group, "parties": parties}  # fmt: skip
     chosen = only(model, "quantile", quantile)

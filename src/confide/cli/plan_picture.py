@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from confide.errors import MissingExtra
-from confide.files import OWNER_ONLY, write_whole
+from confide.files import OWNER_ONLY
+from confide.files.pictures import new_figure, write_picture
 from confide.planning.plan import PRIVATE_ROWS, Forecast
 
 INK = "#22303c"
@@ -18,19 +17,9 @@ COLOURS = ("#56B4E9", "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#8C6BB1")  # 
 MOST = 20  # parties that the picture has room for
 
 
-def needed() -> None:
-    """Say now, not after the work, that there will be no picture."""
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None:
-        raise MissingExtra("--plot needs matplotlib: pip install 'confide[plot]'")
-
-
 def picture(found: Forecast, path: Path) -> Path:
     """Draw it to `path`, whole or not at all."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 5), layout="constrained")
+    figure = new_figure(11, 5)
     left, right = figure.subplots(1, 2, width_ratios=(1.2, 1))
     against_epsilon(left, found)
     for_parties(right, found)
@@ -38,9 +27,7 @@ def picture(found: Forecast, path: Path) -> Path:
         figure.suptitle(f"Simulation on {found.source}", color=INK, fontsize=11)
     else:
         figure.suptitle(PRIVATE_ROWS, color="#B00020", weight="bold")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, dpi=160, format="png")
-    return write_whole(path, buffer.getvalue(), 0o666 if found.for_release else OWNER_ONLY)
+    return write_picture(path, figure, 0o666 if found.for_release else OWNER_ONLY)
 
 
 def against_epsilon(ax: Any, found: Forecast) -> None:

@@ -62,7 +62,7 @@ def relay(
                                f"`confide federation new --relay {home / 'card.toml'}`")  # fmt: skip
     address = listen or identity.card.address
     if address == BY_RELAY:
-        raise ConfideError("a relay takes connections: give --listen, or make its identity with one")
+        raise ConfideError("no --listen: a relay takes connections: give it, or make its identity with one")
     if soon := identity.card.check_valid():
         typer.echo(soon, err=True)
     raise_descriptors()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json as jsonlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from confide.cli.demo import writable
-from confide.errors import ConfideError, MissingExtra
+from confide.errors import ConfideError
 
 if TYPE_CHECKING:
     from confide.papers.reproduce import Experiment, Outcome
     from confide.papers.reproduce.runner import Watch
+
+TELLS = "their data is missing, and what the page shows of them, if anything, is of an earlier run"
 
 
 def reproduce(
@@ -53,17 +56,22 @@ def reproduce(
     if not everything and paper is None:
         listing(json)
         return
+    began = time.monotonic()
     writable(out)
-    chosen, skipped = choose(paper, name)
+    from confide.papers.reproduce import choose
     from confide.papers.reproduce import reproduce as run
+    from confide.runs.batch import cluster
+
+    chosen, skipped = choose(paper, name)
 
     with ExitStack() as stack:
         if dask is not None:
             stack.enter_context(cluster(dask))
         watch = stack.enter_context(progress())
         workers = jobs or (None if dask is not None else len(os.sched_getaffinity(0)))
-        outcomes = run(chosen, out, quick=quick, trials=trials, jobs=workers, fresh=fresh, svg=svg, watch=watch)
-    show(outcomes, skipped, out, json)
+        outcomes = run(chosen, out, quick=quick, trials=trials, jobs=workers, fresh=fresh, svg=svg, skipped=skipped,
+                       watch=watch)  # fmt: skip
+    show(outcomes, skipped, out, json, time.monotonic() - began, workers)
     failed = [outcome.error for outcome in outcomes if outcome.error]
     if any("\n" in error for error in failed):  # a mistake of ours: all of it is wanted
         typer.echo("\n".join(failed), err=True)
@@ -71,34 +79,6 @@ def reproduce(
     if failed:
         raise ConfideError(failed[0] + (f" (and {len(failed) - 1} more failed)" if failed[1:] else ""))
     raise typer.Exit(int(any(outcome.unexplained for outcome in outcomes)))
-
-
-def choose(paper: str | None, name: str | None) -> tuple[list[Experiment], dict[str, str]]:
-    """The experiments to run, and those to skip with the reason: their data is not there, or their file is broken."""
-    from confide.papers.datasets import absent
-    from confide.papers.reproduce import experiments, find
-    from confide.papers.reproduce.experiment import names
-
-    if paper is not None and name is not None:
-        pairs = [(paper, name)]
-    elif paper is not None:
-        experiments_of = [e for e in names() if e[0] == paper.replace("_", "-")]
-        pairs = experiments_of or [(e.paper, e.name) for e in experiments(paper)]  # which says what is known
-    else:
-        pairs = names()
-    chosen: list[Experiment] = []
-    skipped: dict[str, str] = {}
-    for pair in pairs:
-        experiment = find(*pair)
-        missing = [absent(data) for data in experiment.data]
-        reason = next((r for r in missing if r is not None), None)
-        if reason is None:
-            chosen.append(experiment)
-        elif name is not None:
-            raise ConfideError(f"{experiment} needs data: {reason}")
-        else:
-            skipped[str(experiment)] = reason
-    return chosen, skipped
 
 
 def listing(json: bool) -> None:
@@ -133,11 +113,13 @@ def listing(json: bool) -> None:
     console.print(note, soft_wrap=True)
 
 
-def show(outcomes: list[Outcome], skipped: dict[str, str], out: Path, json: bool) -> None:
-    """The findings of every experiment, what was skipped, and where the page is."""
+def show(
+    outcomes: list[Outcome], skipped: dict[str, str], out: Path, json: bool, seconds: float, processes: int | None
+) -> None:
+    """The findings of every experiment, where the page is, the time by the clock, and last what was skipped."""
     if json:
         document = {
-            "page": str(out / "index.md"), "skipped": skipped,
+            "page": str(out / "index.md"), "skipped": skipped, "seconds": round(seconds, 1),
             "experiments": [
                 {"paper": o.experiment.paper, "name": o.experiment.name, "trials": o.trials, "folder": str(o.folder),
                  "core_seconds": round(o.seconds, 3), "error": o.error or None,
@@ -149,6 +131,8 @@ def show(outcomes: list[Outcome], skipped: dict[str, str], out: Path, json: bool
         return
     from rich.console import Console
     from rich.markup import escape
+
+    from confide.papers.reproduce.last import minutes, on
 
     console = Console(highlight=False)
     colours = {"matches": "green", "matches in shape": "green", "differs": "yellow"}
@@ -162,23 +146,15 @@ def show(outcomes: list[Outcome], skipped: dict[str, str], out: Path, json: bool
             if f.verdict == "differs":
                 console.print(f"           because {escape(f.why)}" if f.why else "           [red]no cause given[/]",
                               soft_wrap=True)  # fmt: skip
-    for name, reason in skipped.items():
-        console.print(f"[bold]{name}[/]: skipped, {escape(reason)}", soft_wrap=True)
     if any(not outcome.error for outcome in outcomes):
         console.print(f"All of them: {out / 'index.md'}", soft_wrap=True)
-
-
-@contextmanager
-def cluster(address: str) -> Iterator[None]:
-    """Tasks go to the workers of a Dask cluster; each must have confide and a checkout of its own."""
-    try:
-        from distributed import Client  # type: ignore[import-untyped]
-        from joblib import parallel_config  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("--dask needs Dask: pip install distributed") from None
-    client: Any = Client
-    with client(address, timeout=20), parallel_config(backend="dask"):
-        yield
+    core = sum(outcome.seconds for outcome in outcomes)
+    console.print(f"Took {minutes(seconds)}{on(processes)}; measured in {minutes(core)} of one core.", soft_wrap=True)
+    if skipped:
+        console.print(f"[bold red]Not measured[/], {len(skipped)} of {len(skipped) + len(outcomes)}: {TELLS}",
+                      soft_wrap=True)  # fmt: skip
+    for name, reason in skipped.items():
+        console.print(f"[bold]{name}[/]: skipped, {escape(reason)}", soft_wrap=True)
 
 
 @contextmanager

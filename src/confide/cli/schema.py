@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.lines import folded
-from confide.errors import ConfideError
 
 if TYPE_CHECKING:
     from confide.schema.check import Findings, Place
     from confide.schema.merge import Difference
     from confide.schema.schema import Schema
-
-REFUSED = "does not fit"
 
 schema = typer.Typer(help="Draft a public schema, merge drafts, or check a file against one.", rich_markup_mode=None)
 
@@ -41,7 +38,7 @@ def suggest(
     if output is not None:
         check_new(output, "--output")
     from confide.schema.document import dumps
-    from confide.schema.suggest import HEAD
+    from confide.schema.suggest import HEAD, to_agree
     from confide.schema.suggest import suggest as draft
 
     found, notes = draft(data, label, group)
@@ -49,9 +46,8 @@ def suggest(
     if output is not None:
         write_whole(output, document.encode(), OWNER_ONLY, new=True)
     if json:
-        agree = [".".join(at) for at in notes if has(found.to_dict(), at)]
         where = str(output) if output is not None else None
-        result = {"schema": found.to_dict(), "agree": agree, "private": True, "output": where}
+        result = {"schema": found.to_dict(), "agree": to_agree(found, notes), "private": True, "output": where}
         typer.echo(jsonlib.dumps(result, ensure_ascii=False, indent=2))
     elif output is None:
         typer.echo(document, nl=False)
@@ -81,10 +77,11 @@ def merge(
         check_new(output, "--output")
     from confide.schema.document import dumps
     from confide.schema.merge import merge as merged
+    from confide.schema.merge import named_files
     from confide.schema.schema import Schema
     from confide.schema.suggest import is_draft
 
-    names = named(drafts)
+    names = named_files(drafts)
     found, differences = merged({name: Schema.load(path) for name, path in names.items()})
     private = [name for name, path in names.items() if is_draft(path)]
     notes = {d.at: cut(f"DIFFERS: {d}", 72) for d in differences}
@@ -115,18 +112,6 @@ def merge(
 def features(schema: Schema) -> str:
     count = len(schema.features)
     return f"{count} feature{'' if count == 1 else 's'}"
-
-
-def named(paths: list[Path]) -> dict[str, Path]:
-    """Files by their names, by their paths if names are not enough."""
-    if len(paths) < 2:
-        raise ConfideError(f"{len(paths)} file: merging needs at least 2")
-    short = {path.name: path for path in paths}
-    names = short if len(short) == len(paths) else {str(path): path for path in paths}
-    if len(names) < len(paths):
-        twice = next(path for i, path in enumerate(paths) if path in paths[:i])
-        raise ConfideError(f"{twice}: given twice; give the draft of each party once")
-    return names
 
 
 def merged_head(drafts: list[str], differ: bool) -> str:
@@ -177,7 +162,7 @@ def check(
     if json:
         document = {"file": str(data), "schema": agreed.hash(), "fits": found.fits, "private": True,
                     "header": found.header, "rows": found.rows, "rows_that_do_not_fit": found.unfit,
-                    "features": len(agreed.features), "columns": counted(agreed, found), "limit": limit,
+                    "features": len(agreed.features), "columns": found.by_column(agreed), "limit": limit,
                     "problems": listed(found.flaws), "clipped": listed(found.clipped)}  # fmt: skip
         typer.echo(jsonlib.dumps(document, ensure_ascii=False, indent=2))
     elif found.header:
@@ -186,29 +171,12 @@ def check(
             typer.echo(folded(line, "  ", "    "))
     else:
         typer.echo(f"{data}: {found.rows:,} rows, {features(agreed)}")
-        show(counted(agreed, found))
+        show(found.by_column(agreed))
         say("Does not fit", found.flaws, limit)
         say("Outside its range, counts as the nearer end", found.clipped, limit)
         typer.echo("\n" + folded(outcome(agreed, found), rest=""))
     if not found.fits:
         raise typer.Exit(1)
-
-
-def counted(schema: Schema, found: Findings) -> list[dict[str, Any]]:
-    """How many fields of which column, what about them, and what becomes of it; in the order of the schema."""
-    counts = [(column, what, n, REFUSED) for (column, what), n in found.counts.items()]
-    counts += [(column, what, n, "counts as the nearer end") for (column, what), n in found.clip_counts.items()]
-    rules = {c.name: c.missing for c in schema.columns}
-    for column, n in found.filled.items():
-        rule = rules[column]
-        text = f"{rule:g}" if isinstance(rule, int | float) else repr(rule)
-        own = rule == "missing"
-        counts.append((column, "missing", n, "has a feature of its own" if own else f"counts as {text}"))
-    order = ["", *rules, schema.label.name, *([schema.group.name] if schema.group else [])]
-    counts.sort(key=lambda one: (order.index(one[0]), one[1], one[3]))
-    return [
-        {"column": column or None, "what": what, "count": n, "becomes": becomes} for column, what, n, becomes in counts
-    ]
 
 
 def show(counts: list[dict[str, Any]]) -> None:
@@ -253,11 +221,3 @@ def shortened(column: str) -> str:
 
 def listed(found: list[Place]) -> list[dict[str, str | None]]:
     return [{"place": place, "column": column or None, "what": what} for place, column, what in found]
-
-
-def has(table: object, path: tuple[str, ...]) -> bool:
-    for name in path:
-        if not isinstance(table, dict) or name not in table:
-            return False
-        table = table[name]
-    return True

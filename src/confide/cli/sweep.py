@@ -35,7 +35,7 @@ def sweep(
     Example: confide sweep study.py --out results --csv results.csv
     """
     from confide.cli.progress import bars
-    from confide.cli.reproduce import cluster
+    from confide.runs.batch import cluster
     from confide.runs.batch import shard as parsed
     from confide.runs.sweep import sweep as run
 
@@ -115,13 +115,9 @@ def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def figure(found: Any, path: Path) -> None:
-    import io
+    from confide.files.pictures import write_picture
 
-    from confide.files import write_whole
-
-    buffer = io.BytesIO()
-    found.plot().figure.savefig(buffer, dpi=160, format=path.suffix[1:] or "png")
-    write_whole(path, buffer.getvalue())
+    write_picture(path, found.plot().figure, form=path.suffix[1:] or "png")
 
 
 def show(rows: list[dict[str, Any]], missing: Any, out: Path) -> None:

@@ -1,11 +1,10 @@
-"""What the estimators share: parameters, the way from a table to parties, and payment before the first release."""
+"""What the estimators share: parameters, the way from a table to parties, and learning."""
 
 from __future__ import annotations
 
 import math
-import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,19 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from confide.errors import ConfideError
+from confide.errors import ConfideError, NotFinite
 from confide.estimators import auto, buying, evaluating, saving, scaling, weighing
 from confide.estimators import one_fit as engine
 from confide.estimators.hints import hint
 from confide.estimators.listener import Listener
-from confide.estimators.record import Paid, record
+from confide.estimators.parties import party_names
+from confide.estimators.paying import Paying
+from confide.estimators.record import record
 from confide.network.graph import Graph
 from confide.network.named import check_graph
-from confide.privacy import Label
-from confide.privacy.ledger import Ledger
 from confide.problem import linear
 from confide.problem.checks import finite, whole
 from confide.problem.losses import Loss
@@ -43,11 +41,15 @@ UNSCALED = (
     "nothing bounds the scale of the features: rows are clipped to length 1. scale= takes public ranges, scale='buy' "
     "pays for them; row_norm=1 says that features are scaled"
 )
+GAP = (
+    "X or y contains {}: put a public value there, as a schema's `missing` does; one computed from the rows, such as "
+    "their mean, would be a release that nobody pays for"
+)
 UNBOUNDED_CURVES = "nothing bounds the curves: they are clipped to length 1 in L². row_norm= takes a public bound"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(Paying, BaseEstimator):
     """A linear model, learned from all rows with a curator's noise, or together by the parties that `groups` names.
 
     epsilon, delta      what one row may lose over the whole fit, whichever party holds it
@@ -75,7 +77,6 @@ class PrivateEstimator(BaseEstimator):
     """
 
     _listener: ClassVar[Listener] = Listener()
-    _calibrated: ClassVar[Any] = staticmethod(engine.calibrated)  # how a method's noise is found
 
     epsilon: float = 1.0
     delta: float = 1e-5
@@ -114,11 +115,7 @@ class PrivateEstimator(BaseEstimator):
                 raise
         if "could not convert" in said:
             raise ConfideError("X or y holds text where a number is needed: encode it, for example by a schema")
-        what = "NaN" if "contains NaN" in said else "infinity or a value too large"
-        raise ConfideError(
-            f"X or y contains {what}: put a public value there, as a schema's `missing` does; one computed from the "
-            "rows, such as their mean, would be a release that nobody pays for"
-        )
+        raise ConfideError(GAP.format("NaN" if "contains NaN" in said else "infinity or a value too large"))
 
     @property
     def _norm(self) -> float:
@@ -159,9 +156,8 @@ class PrivateEstimator(BaseEstimator):
         if groups is None:
             groups = self._invented(len(y))
         else:
-            groups = column_or_1d(groups)
-            check_consistent_length(y, groups)
-        shards = Shards.from_groups(X, y, groups, {} if share is None else {"share": share})
+            groups = party_names(groups, y)
+        shards = by_party(X, y, groups, {} if share is None else {"share": share})
         if shards.parties == 1:
             if not alone:
                 raise ConfideError(f"groups name 1 party, {shards.names[0]!r}: name at least 2, or leave groups out")
@@ -184,8 +180,7 @@ class PrivateEstimator(BaseEstimator):
         """Rows, targets, groups and shares of weights to learn from; the others wait in `_held`."""
         share = weighing.shares(sample_weight, len(y), weighing.bound(self.weight_bound, sample_weight is not None))
         if groups is not None:
-            groups = column_or_1d(groups)
-            check_consistent_length(y, groups)
+            groups = party_names(groups, y)
         elif self.evaluate and len(np.unique(invented := self._invented(len(y)))) > 1:
             groups = invented
         out = evaluating.held_out(self.evaluate, groups, len(y))
@@ -194,11 +189,8 @@ class PrivateEstimator(BaseEstimator):
             return X, y, groups, share
         whose = np.full(int(out.sum()), POOLED) if groups is None else groups[out]
         self._held = (X[out], y[out], whose)
+        by_party(X[out], y[out], np.zeros(len(whose)))
         return X[~out], y[~out], *(None if part is None else part[~out] for part in (groups, share))
-
-    def _tally(self, blank: bool) -> evaluating.Tally:
-        """What is asked of the held-out rows; `blank`: before there is a model, with the same public part."""
-        raise NotImplementedError
 
     def _evaluate(self) -> None:
         """Measure on the held-out rows, at the price that `_pay` has paid."""
@@ -290,7 +282,7 @@ class PrivateEstimator(BaseEstimator):
             raise ConfideError(f"{method.name} pools all rows in one place: give a method that works over a network")
         if method.topology == "peer" and public.count == 1:
             raise ConfideError(f"{method.name} learns over a network: give groups, or parties to split the rows evenly")
-        method = self._calibrated(method, public, mu, self.epsilon, self.delta)
+        method = self._listener.calibrated(method, public, mu, self.epsilon, self.delta)
         chosen = isinstance(self.algorithm, str)
         self.choice_ = auto.why(method, public, mu, self._one_unit) if chosen else f"{method.name}, as given"
         return method
@@ -305,55 +297,6 @@ class PrivateEstimator(BaseEstimator):
         for now in models:
             self._listener.round()
             yield now
-
-    def _seed(self) -> int | None:
-        """None for secure noise."""
-        if self.random_state is None:
-            return None
-        if whole(self.random_state):
-            if self.random_state < 0:
-                raise ConfideError(f"random_state={self.random_state}: must be at least 0, or None for secure noise")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31))
-
-    def _pay(self, phases: Sequence[tuple[Any, Public]]) -> int | None:
-        """Set `privacy_`, refuse what is not proven and charge the ledger, all before the first release; the seed."""
-        seed = self._seed()
-        spent = engine.price(phases, self.delta, seed is None, self._not_covered())
-        if self._held is not None:
-            spent = engine.beside(spent, self._plan_evaluation(phases[-1][1].graph), self.delta)
-        if spent.guarantee.label != Label.PROVEN and not self.allow_unproven:
-            raise ConfideError(f"{spent.method}: {spent.guarantee}; allow_unproven=True runs it all the same")
-        self._paid = Paid(uuid.uuid4().hex, phases, spent, seed)
-        if self.ledger is not None:
-            self._charge(spent, seed)
-        self.privacy_ = spent if seed is None else replace(spent, guarantee=engine.simulated(spent.guarantee))
-        self._listener.paid(phases)
-        return seed
-
-    def _plan_evaluation(self, graph: Any) -> tuple[Any, Public]:
-        """The evaluation's method and public problem: all of (ε, δ), on rows that the fit does not read."""
-        tally, mu = self._tally(blank=True), engine.budget(self.epsilon, self.delta)
-        public = tally.problem.public(graph)
-        method = replace(tally.method, collusion=self.collusion)
-        self._evaluation = engine.calibrated(method, public, mu, self.epsilon, self.delta), public
-        return self._evaluation
-
-    def _not_covered(self) -> tuple[str, ...]:
-        return () if self.ledger is not None else (engine.SELECTION,)
-
-    def _charge(self, spent: engine.FitPrivacy, seed: int | None) -> None:
-        if seed is not None:
-            raise ConfideError(f"random_state={self.random_state}: a ledger pays for secure noise, random_state=None")
-        if self.population is None:
-            raise ConfideError("a ledger needs population: the name its owner gave to the people in the data")
-        if spent.charged is None:
-            raise ConfideError(f"{spent.method}: a ledger of fits takes Gaussian noise, give a method of it")
-        ledger = Ledger(self.ledger) if isinstance(self.ledger, str | Path) else self.ledger
-        ledger.charge(
-            self.population, f"fit-{self._paid.id}", 1, [spent.charged],
-            method=f"{type(self).__name__} by {spent.method}", guarantee=spent.guarantee,
-        )  # fmt: skip
 
     @property
     def run_(self) -> Run:
@@ -395,6 +338,14 @@ class PrivateEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def by_party(X: Any, y: Array, groups: Any, columns: Mapping[str, Any] | None = None) -> Shards:
+    """Rows of a fit by party; whether all are finite is looked at here, once."""
+    try:
+        return Shards.from_groups(X, y, groups, columns)
+    except NotFinite as error:
+        raise ConfideError(GAP.format("NaN" if " is nan:" in str(error) else "infinity")) from None
 
 
 def scaled(X: Any, factor: float) -> Any:

@@ -36,7 +36,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
         """Learn; `groups` (n,) names the party that holds each row, `sample_weight` (n,) is what its loss counts."""
-        X, y = self._table(X, y=y)
+        X, y = self._table(X, y=y, ensure_all_finite=False)
         check_classification_targets(y)
         self.classes_, index = self._labels(y)
         X, index, groups, share = self._hold_out(X, index, groups, sample_weight)

@@ -92,15 +92,18 @@ def held_out(share: Any, groups: Any, rows: int) -> NDArray[np.bool_]:
     return out
 
 
+Reader = Callable[[Array, float], tuple[dict[str, Estimate], Array | None]]  # from the answer and its noise
+
+
 class Tally(NamedTuple):
     """What is asked of held-out rows: the method, the rows as it reads them, and what follows from its answer."""
 
     method: JointTally
     problem: Problem
-    read: Callable[[Array, float], tuple[dict[str, Estimate], Array | None]]
+    read: Reader
 
 
-def cells(codes: Any, count: int, groups: Any, read: Any) -> Tally:
+def cells(codes: Any, count: int, groups: Any, read: Reader) -> Tally:
     """Counts of `count` cells, each row's being in `codes`."""
     shards = Shards.from_groups(np.zeros((len(codes), 1)), np.asarray(codes, float), groups).clip_rows(1.0)
     method = JointTally(edges=tuple(float(c) + 0.5 for c in range(count - 1)))
@@ -111,7 +114,12 @@ def of_scores(margins: Array, positive: Any, groups: Any) -> Tally:
     """Two classes: cells (class, score)."""
     width = len(SCORES) + 1
     codes = np.searchsorted(SCORES, margins, side="left") + width * np.asarray(positive, int)
-    rows = len(codes)
+    return cells(codes, 2 * width, groups, scores_reader(len(codes)))
+
+
+def scores_reader(rows: int) -> Reader:
+    """What cells (class, score) of so many rows say."""
+    width = len(SCORES) + 1
 
     def read(share: Array, noise: float) -> tuple[dict[str, Estimate], Array]:
         counts, sd = rows * share.reshape(2, width), rows * noise
@@ -123,35 +131,45 @@ def of_scores(margins: Array, positive: Any, groups: Any) -> Tally:
             "AUC": bootstrapped(counts, sd, rows),
         }, confusion
 
-    return cells(codes, 2 * width, groups, read)
+    return read
 
 
 def of_answers(answers: Any, truth: Any, classes: int, groups: Any) -> Tally:
     """Several classes: cells (class, answer)."""
     codes = np.asarray(truth, int) * classes + np.asarray(answers, int)
-    rows = len(codes)
+    return cells(codes, classes**2, groups, answers_reader(len(codes), classes))
+
+
+def answers_reader(rows: int, classes: int) -> Reader:
+    """What cells (class, answer) of so many rows say."""
 
     def read(share: Array, noise: float) -> tuple[dict[str, Estimate], Array]:
         counts = rows * share.reshape(classes, classes)
         found = proportion(float(np.trace(counts)) / rows, rows, noise * math.sqrt(classes))
         return {"accuracy": found}, counts
 
-    return cells(codes, classes**2, groups, read)
+    return read
 
 
 def of_residuals(residuals: Array, unit: float, level: float | None, groups: Any) -> Tally:
     """Mean pinball loss of residuals, counted in `unit`, half the target range; without a level the absolute error."""
-    tau, name = (0.5, "mean absolute error") if level is None else (level, "pinball loss")
-    factor, most = unit * (2.0 if level is None else 1.0), max(tau, 1 - tau)
+    tau = 0.5 if level is None else level
     shards = Shards.from_groups(np.clip(residuals / unit, -2, 2)[:, None], np.zeros(len(residuals)), groups)
     problem = Problem(shards.clip_rows(2.0), Quantile(tau), weighting="rows")
+    return Tally(JointTally(clip=max(tau, 1 - tau)), problem, residuals_reader(len(residuals), unit, level))
+
+
+def residuals_reader(rows: int, unit: float, level: float | None) -> Reader:
+    """What the mean loss of so many rows says."""
+    tau, name = (0.5, "mean absolute error") if level is None else (level, "pinball loss")
+    factor, most = unit * (2.0 if level is None else 1.0), max(tau, 1 - tau)
 
     def read(mean: Array, noise: float) -> tuple[dict[str, Estimate], None]:
         m = min(max(float(mean[0]), 0.0), most)
-        half = NORMAL * math.sqrt(m * (most - m) / len(residuals) + noise**2)
+        half = NORMAL * math.sqrt(m * (most - m) / rows + noise**2)
         return {name: Estimate(factor * m, factor * max(m - half, 0.0), factor * min(m + half, most))}, None
 
-    return Tally(JointTally(clip=most), problem, read)
+    return read
 
 
 def proportion(p: float, rows: int, noise: float) -> Estimate:
@@ -169,11 +187,18 @@ def auc(counts: Array) -> Any:
 
 
 def bootstrapped(counts: Array, noise: float, rows: int) -> Estimate:
-    """From noised counts (2, cells); the bootstrap reads nothing else, so its seed may be known."""
+    """From noised counts (2, cells); the bootstrap reads nothing else, so its seed may be known.
+
+    Cells below 0 count as 0, and a class as large as all its cells say: noise alone would make a rare one larger, and
+    its area surer. Of a class that noise could have made nothing is known.
+    """
+    value, sizes = float(np.nan_to_num(auc(counts), nan=0.5)), counts.sum(axis=1, keepdims=True)
+    if np.any(sizes <= NORMAL * noise * math.sqrt(counts.shape[1])):
+        return Estimate(value, 0.0, 1.0)
     rng = np.random.default_rng(SEED)
-    likely = np.maximum(counts, 0.0).ravel()
-    again = rng.multinomial(rows, likely / max(likely.sum(), 1e-300), size=DRAWS).reshape(DRAWS, *counts.shape)
+    likely = np.maximum(counts, 0.0)
+    likely = (likely * sizes / likely.sum(axis=1, keepdims=True)).ravel()
+    again = rng.multinomial(rows, likely / likely.sum(), size=DRAWS).reshape(DRAWS, *counts.shape)
     drawn = auc(again + noise * rng.normal(size=again.shape))
-    value = float(np.nan_to_num(auc(counts), nan=0.5))
     half = NORMAL * float(np.nan_to_num(np.nanstd(drawn), nan=0.5))
     return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))

@@ -29,6 +29,7 @@ from confide.schema.schema import Schema
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Watch = Callable[[int, int], None]  # (rounds done, of how many)
+Calibrate = Callable[[Any, Public, float, float, float], Any]  # (method, public, μ, ε, δ) -> the method with its noise
 
 MODELS = {
     "logistic": "PrivateLogisticRegression", "svc": "PrivateLinearSVC", "ridge": "PrivateRidge",
@@ -146,12 +147,10 @@ def bounded(epsilon: float) -> float | None:
 
 
 def learn(rows: PooledRows, settings: FitOptions, watch: Watch = lambda done, total: None,
-          calibrated: Any = None) -> Learned:  # fmt: skip
-    """Learn from `rows`; `watch` hears of every round; `calibrated` finds the noise in another way, as nodes do."""
+          calibrate: Calibrate | None = None) -> Learned:  # fmt: skip
+    """Learn from `rows`; `watch` hears of every round; `calibrate` may find the noise in another way, as nodes do."""
     estimator = prepared(rows, settings)
-    estimator._listener = heard = Progress(watch)
-    if calibrated is not None:
-        estimator._calibrated = calibrated
+    estimator._listener = heard = Progress(watch, calibrate)
     began = time.perf_counter()
     several = len(rows.names) > 1
     estimator.fit(rows.X, rows.y, groups=rows.party if several else None)
@@ -166,10 +165,14 @@ class Progress(Listener):
     """Notes what a fit goes through, and tells how far it is."""
 
     watch: Watch
+    calibrate: Calibrate | None = None
     parts: Sequence[tuple[Any, Any]] = ()
     penalty: Any = None
     phases: Sequence[tuple[Any, Public]] = ()
     done: int = 0
+
+    def calibrated(self, method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
+        return (self.calibrate or super().calibrated)(method, public, mu, epsilon, delta)
 
     def learning(self, parts: Sequence[tuple[Any, Any]], penalty: Any) -> None:
         self.parts, self.penalty = parts, penalty

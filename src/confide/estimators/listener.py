@@ -1,4 +1,4 @@
-"""`Listener`: hears how a fit goes, so that nobody has to reach into an estimator."""
+"""`Listener`: hears how a fit goes, and finds its noise, so that nobody has to reach into an estimator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from confide.problem.shards import Shards
 
 
 class Listener:
-    """Hears how a fit goes, in its own process: what it is told of rows is private. This one does nothing."""
+    """Hears how a fit goes, in its own process: what it is told of rows is private. This one changes nothing."""
+
+    def calibrated(self, method: Any, public: Public, mu: float, epsilon: float, delta: float) -> Any:
+        """The method with the noise that it will have, before anything is paid."""
+        from confide.estimators.one_fit import calibrated
+
+        return calibrated(method, public, mu, epsilon, delta)
 
     def learning(self, parts: Sequence[tuple[Shards, Loss]], penalty: Penalty) -> None:
         """The scaled rows by party and the loss of every phase, before anything is released."""

@@ -118,8 +118,16 @@ def beside(spent: FitPrivacy, evaluation: tuple[Any, Public], delta: float) -> F
     return replace(
         spent, spent=max(spent.spent, other.spent), exact=max(spent.exact, other.exact), charged=charged,
         zcdp=None if spent.zcdp is None or other.zcdp is None else max(spent.zcdp, other.zcdp),
-        trust=spent.trust or other.trust,
+        trust=dearer(spent.trust, other.trust),
     )  # fmt: skip
+
+
+def dearer(one: Trust | None, other: Trust | None) -> Trust | None:
+    """Of two promises against the same c the one that leaves more against everyone."""
+    if one is None or other is None:
+        return one or other
+    assert one.colluders == other.colluders
+    return max(one, other)
 
 
 def promised(method: Any, public: Public) -> Guarantee:
@@ -210,19 +218,18 @@ class SummedNoise(EveryonesNoise):
             raise RuntimeError(f"noise of deviations {deviations} in one sum: parties share theirs")
         noise = self.ahead.take(value.size).reshape(value.shape)
         steps = (discrete_gaussian.quantise(value, scale) + noise).sum(axis=1, keepdims=True)  # modulo 2^64, as masked
-        share = np.ldexp(steps.astype(float), -discrete_gaussian.GRID) * scale / self.parties
-        return np.repeat(share, self.parties, axis=1)
+        return np.repeat(discrete_gaussian.doubles(steps, scale) / self.parties, self.parties, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Fitted:
     """Every party's model (parties, width), and public values by round."""
 
     estimates: Array
     history: dict[str, Array]
 
 
-def follow(models: Iterator[Array]) -> Outcome:
+def follow(models: Iterator[Array]) -> Fitted:
     """The last of each party's models, and how they came to be: all of it is post-processing of what was sent."""
     now: Any = 0.0
     before: Any = 0.0
@@ -233,4 +240,4 @@ def follow(models: Iterator[Array]) -> Outcome:
         history["consensus"].append(float(np.linalg.norm(now - centre, axis=1).max()))
         history["moved"].append(float(np.linalg.norm(centre - before)))
         before = centre
-    return Outcome(np.asarray(now), {name: np.array(values) for name, values in history.items()})
+    return Fitted(np.asarray(now), {name: np.array(values) for name, values in history.items()})

@@ -32,7 +32,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
 
     def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
         """Learn; `groups` (n,) names the party that holds each row, `sample_weight` (n,) is what its loss counts."""
-        X, y = self._table(X, y=y, y_numeric=True)
+        X, y = self._table(X, y=y, y_numeric=True, ensure_all_finite=False)
         X, y, groups, share = self._hold_out(X, y, groups, sample_weight)
         return self._regress(X, y, groups, share)
 

@@ -18,6 +18,7 @@ import numpy as np
 from confide.errors import ConfideError
 from confide.estimators import scaling
 from confide.estimators.fitting import bounded
+from confide.files.values import shown
 from confide.runs.model import NOT_COVERED, Model, Spent
 from confide.schema.schema import Column, Schema, Target
 
@@ -85,11 +86,11 @@ def _labels(model: Model, path: str | Path) -> Any:
     """Classes as the caller had them."""
     kind = str(model.origin.get("labels"))
     if kind not in READ:
-        raise ConfideError(f"{path}: origin.labels: must be one of {', '.join(READ)}")
+        raise ConfideError(f"{path}: origin.labels={kind}: must be one of {', '.join(READ)}")
     try:
         return np.array([READ[kind](c) for c in model.classes or ()])
     except ValueError:
-        raise ConfideError(f"{path}: classes: must be {kind}, as origin.labels says") from None
+        raise ConfideError(f"{path}: classes={shown(model.classes)}: must be {kind}, as origin.labels says") from None
 
 
 def loaded(kind: type[Any], path: str | Path) -> Any:

@@ -17,20 +17,20 @@ from confide.schema.schema import Schema
 from confide.schema.tables import places
 
 
-def read_rows(path: Path, schema: Schema, parties: int | None = None) -> PooledRows:
-    """All rows, encoded; the first that does not fit is refused."""
+def read_rows(path: Path, schema: Schema, parties: int | None = None, alone: bool = False) -> PooledRows:
+    """All rows, encoded; the first that does not fit is refused. `alone`: each party is to learn from its own, too."""
     part = read(path, schema)
     names = schema.group.values if schema.group else tuple(f"party {k + 1}" for k in range(parties or 1))
     # where no column says whose a row is: evenly, by row order
     party = part.group if schema.group else np.arange(len(part.y)) % len(names)
     found = PooledRows(part.X, part.y, party, names, schema.label.kind, max(2, len(schema.label.values)),
                        schema.row_norm, schema.intercept)  # fmt: skip
-    check_parties(path, schema, found)
+    check_parties(path, schema, found, alone)
     return found
 
 
-def check_parties(path: Path, schema: Schema, rows: PooledRows) -> None:
-    """Every declared party has rows, and in a classification rows of two classes."""
+def check_parties(path: Path, schema: Schema, rows: PooledRows, alone: bool) -> None:
+    """Every declared party has rows; to learn alone what classes are, rows of two. Together one class is no harm."""
     column = f"column {schema.group.name!r}: " if schema.group else ""
     if len(rows.names) < 2 and schema.group:
         raise ConfideError(f"{path}, {column}1 party, {rows.names[0]!r}: learning over a network needs at least 2")
@@ -38,9 +38,9 @@ def check_parties(path: Path, schema: Schema, rows: PooledRows) -> None:
         mine = np.flatnonzero(rows.party == k)
         if len(mine) == 0:
             raise ConfideError(f"{path}, {column}no row of {name!r}, which the schema declares")
-        if schema.label.kind != "real" and np.ptp(rows.y[mine]) == 0:
+        if alone and schema.label.kind != "real" and np.ptp(rows.y[mine]) == 0:
             first = int(mine[0])
             raise ConfideError(
                 f"{path}, {places(path, {first})[first]} on, column {schema.label.name!r}: "
-                f"all rows of {name!r} have one class, at least 2 are needed"
+                f"all rows of {name!r} have one class, alone it would learn nothing: at least 2 are needed"
             )

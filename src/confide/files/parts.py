@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from confide.errors import ConfideError
+from confide.files.values import shown
 
 DEEP = 1  # tables within a table: a loss of randomised labels holds another loss
 
@@ -21,7 +22,9 @@ def from_table(table: Any, where: str, kinds: Sequence[Any], depth: int = 0) -> 
     """The part again, one of `kinds`; every mistake is one line that begins with `where`."""
     known = {kind.__name__: kind for kind in kinds}
     if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise ConfideError(f'{where}: must be a table with a name, such as {{ name = "{next(iter(known))}" }}')
+        raise ConfideError(
+            f'{where}={shown(table)}: must be a table with a name, as {{ name = "{next(iter(known))}" }}'
+        )
     name = table["name"]
     if name not in known or depth > DEEP:
         raise ConfideError(f"{where}: unknown name {name!r}: known are {', '.join(known)}")
@@ -37,4 +40,4 @@ def from_table(table: Any, where: str, kinds: Sequence[Any], depth: int = 0) -> 
     except ConfideError as error:
         raise ConfideError(f"{where}: {error}") from None
     except TypeError:  # a text where a number is needed, or none
-        raise ConfideError(f"{where}: a parameter of {name} is missing or of the wrong type") from None
+        raise ConfideError(f"{where}={shown(table)}: {name} takes {', '.join(allowed)}, each of its type") from None

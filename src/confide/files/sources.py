@@ -15,6 +15,9 @@ from pathlib import Path
 
 Name = tuple[str, str | None]  # (module, a name in it); None: all of it
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_KINDS = ("Error", "WrongType", "Diverged", "MissingExtra")  # how the names of errors end; Stop and Exit carry values
+_NUMBERS = {"errno", "lineno", "offset"}  # of an error, that are no words of ours
+_TRACES = {"exc_info", "exception", "format_exc", "format_exception", "print_exc", "__cause__", "__context__"}
 HERE = {"confide": Path(__file__).resolve().parents[1]}
 
 
@@ -39,9 +42,35 @@ def sources(tree: ast.Module, module: str, packages: Mapping[str, Path] = HERE) 
     return sorted(found)
 
 
-def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of what the files compute: comments, docstrings and layout do not count."""
-    return hashlib.sha256(b"".join(_digest(file, *_stamp(file)) for file in files)).hexdigest()
+def digest(files: Iterable[Path], *, words: bool = True) -> str:
+    """SHA-256 of what the files compute: comments, docstrings and layout do not count.
+
+    words   whether the words of errors that they raise count: needless where nothing `reads_errors`
+    """
+    return hashlib.sha256(b"".join(_digest(file, words, *_stamp(file)) for file in files)).hexdigest()
+
+
+def reads_errors(tree: ast.AST) -> bool:
+    """Whether the code may look at the words of an error that it catches, other than to raise another with them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute | ast.alias) and _called(node) in _TRACES:
+            return True
+        if isinstance(node, ast.ExceptHandler) and node.name:
+            raised = {id(n) for r in ast.walk(node) if isinstance(r, ast.Raise) for n in ast.walk(r)}
+            number = {id(a.value) for a in ast.walk(node) if isinstance(a, ast.Attribute) and a.attr in _NUMBERS}
+            kind = {id(c.args[0]) for c in ast.walk(node) if isinstance(c, ast.Call) and c.args and _asks_kind(c)}
+            uses = {id(n) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == node.name}
+            if uses - raised - number - kind:
+                return True
+    return False
+
+
+def _asks_kind(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "isinstance"
+
+
+def _called(node: ast.Name | ast.Attribute | ast.alias) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else node.name
 
 
 def tree_digest(place: Path) -> str:
@@ -89,13 +118,26 @@ def _imports_of(file: Path, module: str, packages: tuple[tuple[str, Path], ...],
     return list(_imports(_parsed(file, _time, _size), module, dict(packages)))
 
 
-@lru_cache(512)
-def _digest(file: Path, _time: int, _size: int) -> bytes:
+@lru_cache(1024)
+def _digest(file: Path, words: bool, _time: int, _size: int) -> bytes:
     tree = ast.parse(file.read_bytes(), str(file))
     for node in ast.walk(tree):
         if isinstance(node, _WITH_DOCSTRING) and node.body and is_text(node.body[0]):
             node.body = node.body[1:]
+        if not words and isinstance(node, ast.Raise):
+            _without_words(node)
     return hashlib.sha256(ast.dump(tree).encode()).digest()
+
+
+def _without_words(node: ast.Raise) -> None:
+    """Take the plain words out of `raise SomeError("…", f"…")`; what is computed for them stays."""
+    call = node.exc
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or not call.func.id.endswith(_KINDS):
+        return
+    call.args = [a for a in call.args if not (isinstance(a, ast.Constant) and isinstance(a.value, str))]
+    for part in call.args:
+        if isinstance(part, ast.JoinedStr):
+            part.values = [v for v in part.values if not isinstance(v, ast.Constant)]
 
 
 def is_text(node: ast.stmt) -> bool:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from typing import Any
 
 from confide.errors import ConfideError
 
 LARGEST = sys.float_info.max
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
+
+
+def shown(value: Any) -> str:
+    """What a file says, as an error repeats it: on one line, long texts and lists without their middle or end."""
+    return _short.repr(value)
 
 
 def check_values(document: Any, where: str = "") -> None:

@@ -6,11 +6,13 @@ of real work. Those of one stage do not call each other; what calls them comes i
 
 from __future__ import annotations
 
+import hashlib
 import os
 import selectors
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +124,43 @@ def peer_method() -> None:
     simulate(sample(), Graph.path(2), CDPADMM(rounds=2, clip=1.0, noise=0.1), range(2))
 
 
+def exact_method() -> None:
+    """A method whose local step is an argmin."""
+    from confide.algorithms import PVP
+    from confide.network.graph import Graph
+    from confide.runs.driver import simulate
+
+    simulate(sample(), Graph.path(2), PVP(rounds=1, noise=0.1))
+
+
+def values_only() -> None:
+    """A method that knows losses by their values alone."""
+    from confide.algorithms import DZOA
+    from confide.network.graph import Graph
+    from confide.runs.driver import simulate
+
+    simulate(sample(), Graph.path(2), DZOA(rounds=1, inner_steps=2, directions=1))
+
+
+def sparse_rows() -> None:
+    import numpy as np
+    import scipy.sparse as sp
+
+    from confide.problem.losses import Logistic
+    from confide.problem.problem import Problem
+    from confide.problem.shards import Shards
+
+    shards = Shards.from_groups(sp.csr_array(np.eye(4)), np.ones(4), np.arange(4) % 2)
+    Problem(shards.clip_rows(1.0), Logistic()).block.gradient(np.zeros((1, 2, 4)), 1.0)
+
+
 Part = Callable[[], None]
 # Longest first: a stage ends when its last part does. The next stage calls what this one compiles.
 FIT: tuple[tuple[Part, ...], ...] = ((seeds_together, one_seed, secure_noise, bounded_rows, sums), (gradients,))
 PLAN = (FIT[0], (solver, gradients, seeded_noise))
 REHEARSAL = (FIT[0], (solver, gradients, seeded_noise, values))
-ALL = (FIT[0], (solver, gradients, seeded_noise, values), (whole_fit, peer_method))
+ALL = (FIT[0], (solver, gradients, seeded_noise, values),
+       (values_only, exact_method, sparse_rows, whole_fit, peer_method))  # fmt: skip
 
 
 # --- side by side -----------------------------------------------------------------------------------------------------
@@ -168,8 +201,21 @@ def compiled(stages: Sequence[Sequence[str]], jobs: int | None, watch: Callable[
 
 
 def _mark(place: Path, name: str) -> Path:
-    """The file that says that a part is there."""
-    return place / f"{DONE}{name}"
+    """The file that says that a part is there, for this copy of the package."""
+    return place / f"{DONE}{name}-{_copy()}"
+
+
+@cache
+def _copy() -> str:
+    """What Numba finds kept code by, besides its source: where the file is, when it changed, and the processor."""
+    from llvmlite import binding
+
+    from confide.files.sources import HERE
+
+    files = (file for file in sorted(HERE["confide"].rglob("*.py")) if b"confide.compiled import" in file.read_bytes())
+    found = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
+    found += [f"{file} {file.stat().st_mtime_ns}" for file in files]
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 
 class Workers:

@@ -139,7 +139,7 @@ def plan(source: Source, epsilons: Sequence[float], settings: FitOptions = FitOp
         joint, private, fits = [], [], []
         for epsilon in values:
             now = replace(settings, epsilon=epsilon, seed=seed)
-            fits.append(learn(rows, now, calibrated=as_nodes if nodes_learn(settings.model, rows.classes) else None))
+            fits.append(learn(rows, now, calibrate=as_nodes if nodes_learn(settings.model, rows.classes) else None))
             joint.append(scale(fits[-1].estimator.predict(test.X)))
             tick()
             private.append([scale(by_itself(fits[-1], k, test.X, now))[k] for k in each(K, tick)])

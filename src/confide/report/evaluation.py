@@ -25,7 +25,7 @@ from confide.runs.evaluation import Evaluation
 from confide.runs.paid import HELD_OUT, paid_evaluation
 
 if TYPE_CHECKING:
-    from confide.estimators.evaluating import PrivateEvaluation, Tally
+    from confide.estimators.evaluating import PrivateEvaluation, Reader
 
 
 def result(home: Path, folder: Path) -> tuple[Federation, PrivateEvaluation] | None:
@@ -48,33 +48,31 @@ def read(federation: Federation, tally: Any, epsilon: float | None) -> tuple[Fed
 
     rows, method = sum(federation.sizes.values()), federation.algorithm
     noise = float(method.sum_scale(1, federation.public)[0, 0])  # type: ignore[attr-defined]
-    found, confusion = asked(federation, rows).read(tally, noise)
+    found, confusion = reader(federation, rows)(tally, noise)
     cost = math.inf if epsilon is None else epsilon
     return federation, PrivateEvaluation(found, rows, cost, federation.delta or 0.0, confusion)
 
 
-def asked(federation: Federation, rows: int) -> Tally:
-    """What was asked, of as many rows of nobody: its `read` needs their number alone."""
+def reader(federation: Federation, rows: int) -> Reader:
+    """What the sum says, of as many rows as the members say that they have."""
     from confide.estimators import evaluating
 
-    measured, nobody = federation.evaluation, np.zeros(rows)
+    measured = federation.evaluation
     assert measured is not None
     if measured.classes is None:
-        return evaluating.of_residuals(nobody, half_range(federation), measured.level, nobody.astype(int))
+        return evaluating.residuals_reader(rows, half_range(federation), measured.level)
     if not measured.scores:
-        return evaluating.of_answers(nobody, nobody, len(measured.classes), nobody.astype(int))
+        return evaluating.answers_reader(rows, len(measured.classes))
     if measured.scores != evaluating.SCORES:
-        raise ConfideError(f"{federation.name}: evaluation.scores: this version reads {evaluating.SCORES}")
-    return evaluating.of_scores(nobody, nobody, nobody.astype(int))
+        raise ConfideError(
+            f"{federation.name}: evaluation.scores={measured.scores}: this version reads {evaluating.SCORES}"
+        )
+    return evaluating.scores_reader(rows)
 
 
 def half_range(federation: Federation) -> float:
     """Of the label, in its own unit; plain numbers lie in [-1, 1]."""
-    if federation.schema is None:
-        return 1.0
-    low, high = federation.schema.label.low, federation.schema.label.high
-    assert low is not None and high is not None
-    return (high - low) / 2
+    return 1.0 if federation.schema is None else federation.schema.label.half_range
 
 
 def to_json(federation: Federation, found: PrivateEvaluation) -> dict[str, Any]:

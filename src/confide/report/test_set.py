@@ -55,7 +55,7 @@ def by_schema(run: Run, file: Path, schema: Schema, group: str | None = None) ->
     party = None
     if name is not None and (group is not None or name in tables.header(file)):
         known(file, name, "--group")
-        party = np.array(texts(file, [name])[name])
+        party = np.array(read_columns(file, [name])[name])
         if schema.group is None and name not in (c.name for c in schema.columns):  # or it would be a stray column
             schema = replace(schema, group=Group(name, tuple(sorted(set(party.tolist())))))
     rows = read(file, schema, group=False)
@@ -80,7 +80,7 @@ def plain_rows(run: Run, file: Path, label: str | None, group: str | None = None
                 f"{file}: the model reads {', '.join(wanted[:8])}; the columns are {', '.join(names[:8])}"
             )
         wanted = names
-    found = texts(file, [*wanted, target, *([] if group is None else [group])])
+    found = read_columns(file, [*wanted, target, *([] if group is None else [group])])
     try:
         X = np.array([[float(field) for field in found[name]] for name in wanted]).T
     except ValueError as error:
@@ -88,7 +88,7 @@ def plain_rows(run: Run, file: Path, label: str | None, group: str | None = None
     return TestSet(X, found[target], file.name, None if group is None else np.array(found[group]))
 
 
-def texts(file: Path, names: Sequence[str]) -> dict[str, list[str]]:
+def read_columns(file: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """The named columns of a CSV or Parquet file, read as any table is here: spaces around a field do not count."""
     found: dict[str, list[str]] = {name: [] for name in names}
     rows = 0

@@ -44,6 +44,19 @@ def _without_interrupts() -> Iterator[None]:
 
 
 @contextmanager
+def cluster(address: str) -> Iterator[None]:
+    """Jobs go to the workers of the Dask cluster at `address`; each must have confide, and a checkout to reproduce."""
+    try:
+        from distributed import Client  # type: ignore[import-untyped]
+        from joblib import parallel_config
+    except ImportError:
+        raise MissingExtra("--dask needs Dask: pip install distributed") from None
+    client: Any = Client
+    with client(address, timeout=20), parallel_config(backend="dask"):
+        yield
+
+
+@contextmanager
 def on_one_core(environment: Mapping[str, str] | None = None) -> Iterator[None]:
     """One thread for confide and for BLAS, as every core has a job of its own, and variables of the environment."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]

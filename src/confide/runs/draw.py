@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.errors import ConfideError, MissingExtra
+from confide.errors import ConfideError
+from confide.files.pictures import new_figure
 from confide.runs.spread import recorded, standard_error
 
 if TYPE_CHECKING:
@@ -63,13 +64,7 @@ def _differ(places: list[tuple[str, str]], k: int) -> bool:
 
 
 def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("a picture needs matplotlib: pip install 'confide[plot]'") from None
-    return Figure(figsize=(6.4, 4.2), layout="constrained").subplots()
+    return new_figure(6.4, 4.2).subplots() if ax is None else ax
 
 
 def _curve(ax: Any, x: Any, values: Array, label: str, colour: str, line: str) -> None:

@@ -101,7 +101,7 @@ def _numbers(truth: Any, predicted: Array) -> tuple[Array, Array]:
     try:
         y, said = np.asarray(truth, float).ravel(), np.atleast_2d(np.asarray(predicted, float))
     except (TypeError, ValueError):
-        raise ConfideError("test targets must be numbers") from None
+        raise ConfideError(f"test targets of {np.asarray(truth).dtype}: must be numbers") from None
     if not len(y) or said.shape[1] != len(y) or not np.all(np.isfinite(y)) or not np.all(np.isfinite(said)):
         raise ConfideError(
             f"{len(y)} test targets, {said.shape[1]} predictions: must be as many finite numbers, from 1"

@@ -23,6 +23,7 @@ from confide.files import write_whole
 from confide.files.keys import strict
 from confide.files.library import special
 from confide.files.parts import from_table, to_table
+from confide.files.values import check_values, shown
 from confide.privacy import Label
 from confide.problem import linear, losses
 from confide.problem.checks import finite, whole
@@ -134,43 +135,42 @@ class Model:
     def load(cls, path: str | Path) -> Model:
         """The model in a file; every mistake is one line that names the file and the field."""
         path = Path(path)
-        if path.stat().st_size > LARGEST:
-            raise ConfideError(f"{path}: not a model: larger than {LARGEST >> 20} MB")
+        if (size := path.stat().st_size) > LARGEST:
+            raise ConfideError(f"{path}: not a model: {size >> 20} MB, must be at most {LARGEST >> 20}")
         try:
             table = json.loads(path.read_bytes(), parse_constant=_no_constant, object_pairs_hook=_once)
         except _Twice as error:
-            raise ConfideError(f"{path}: field {error} is there twice") from None
+            raise ConfideError(f"{path}: field {error} is there twice: must be there once") from None
         except (ValueError, RecursionError):
-            raise ConfideError(f"{path}: not a model: it is not JSON") from None
+            raise ConfideError(f"{path}: not a model: must be JSON") from None
         try:
+            check_values(table)
             return cls.from_dict(table)
-        except OverflowError:
-            raise ConfideError(f"{path}: a number in it is too large") from None
         except ConfideError as error:
             raise ConfideError(f"{path}: {error}") from None
 
     @classmethod
     def from_dict(cls, table: Any) -> Model:
         if not isinstance(table, dict) or not str(table.get("format", "")).startswith("confide model"):
-            raise ConfideError(f"not a model: it has no field format = {FORMAT!r}")
+            raise ConfideError(f"not a model: must have the field format = {FORMAT!r}")
         if table["format"] != FORMAT:
             raise ConfideError(f"format {table['format']!r}: this version reads {FORMAT!r}")
         strict(table, "", FIELDS)
         loss = from_table(table["loss"], "loss", losses.ALL)
         schema = None if table["schema"] is None else Schema.from_dict(table["schema"])
-        features = texts(table["features"], "features", 1)
-        classes = None if table["classes"] is None else texts(table["classes"], "classes", 2)
+        features = different_texts(table["features"], "features", 1)
+        classes = None if table["classes"] is None else different_texts(table["classes"], "classes", 2)
         _fits(schema, features, classes, loss)
-        coefficients = _numbers(table["coefficients"], "coefficients", 2)
-        intercept = _numbers(table["intercept"], "intercept", 1)
+        coefficients = numbers(table["coefficients"], "coefficients", 2)
+        intercept = numbers(table["intercept"], "intercept", 1)
         _shapes(coefficients, intercept, features, classes, loss)
         norm = table["row_norm"]
         if norm is not None and not (finite(norm) and norm > 0):
-            raise ConfideError("row_norm: must be null or a finite number above 0")
+            raise ConfideError(f"row_norm={shown(norm)}: must be null or a finite number above 0")
         if schema is not None and norm != schema.row_norm:
-            raise ConfideError("row_norm: must be the schema's")
+            raise ConfideError(f"row_norm={norm}: must be {schema.row_norm:g}, as the schema says")
         if not isinstance(table["confide"], str):
-            raise ConfideError("confide: must be a text, the version that wrote it")
+            raise ConfideError(f"confide={shown(table['confide'])}: must be a text, the version that wrote it")
         return cls(loss, features, coefficients, intercept, classes, None if norm is None else float(norm), schema,
                    _spent(table["privacy"]), _origin(table["origin"]), table["confide"])  # fmt: skip
 
@@ -191,45 +191,47 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(_: str) -> NoReturn:
-    raise ConfideError("NaN and infinity are not JSON")
+    raise ConfideError("NaN or infinity: must be JSON, which has neither")
 
 
-def texts(values: Any, where: str, least: int) -> tuple[str, ...]:
+def different_texts(values: Any, where: str, least: int) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(v, str) and v for v in values):
-        raise ConfideError(f"{where}: must be a list of texts")
+        raise ConfideError(f"{where}={shown(values)}: must be a list of texts")
     if len(values) < least or len(set(values)) < len(values):
-        raise ConfideError(f"{where}: must be at least {least}, all different")
+        raise ConfideError(f"{where}={shown(values)}: must be at least {least}, all different")
     return tuple(values)
 
 
-def _numbers(values: Any, where: str, dimensions: int) -> Array:
-    flat = [v for row in values for v in row] if _lists(values) and dimensions == 2 else values
-    if not isinstance(flat, list) or not flat or not all(finite(v) for v in flat):
+def numbers(values: Any, where: str, dimensions: int) -> Array:
+    """Finite numbers of a file: a list, or with two dimensions a list of rows of the same length."""
+    rows = values if dimensions == 2 and isinstance(values, list) else [values]
+    if not rows or not all(isinstance(row, list) and row and _finite(row) for row in rows):
         kind = "lists of finite numbers" if dimensions == 2 else "a list of finite numbers"
-        raise ConfideError(f"{where}: must be {kind}")
+        raise ConfideError(f"{where}={shown(values)}: must be {kind}")
+    if len({len(row) for row in rows}) > 1:
+        raise ConfideError(
+            f"{where}: rows of {', '.join(str(len(row)) for row in rows[:6])} numbers: must be of the same length"
+        )
+    return np.asarray(values, float)
+
+
+def _finite(row: list[Any]) -> bool:
     try:
-        array = np.asarray(values, float)
-    except ValueError:  # rows of unlike length
-        raise ConfideError(f"{where}: must be lists of the same length") from None
-    if array.ndim != dimensions:
-        raise ConfideError(f"{where}: must have {dimensions} dimension{'s' * (dimensions > 1)}, it has {array.ndim}")
-    return array
-
-
-def _lists(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(row, list) for row in values)
+        return all(finite(v) for v in row)
+    except OverflowError:  # whole numbers may have any length
+        return False
 
 
 def _fits(schema: Schema | None, features: tuple[str, ...], classes: tuple[str, ...] | None, loss: Loss) -> None:
     if classes is None and loss.labels != "real":
-        raise ConfideError(f"classes: must be the label's values, as the loss is {type(loss.base).__name__}")
+        raise ConfideError(f"classes=None with loss {type(loss.base).__name__}: must be the label's values")
     if schema is None:
         return
     if features != schema.features:
-        raise ConfideError("features: must be those that the schema encodes, in its order")
+        raise ConfideError(f"features={shown([*features])}: must be those that the schema encodes, in its order")
     declared = None if schema.label.kind == "real" else schema.label.values
     if classes != declared:
-        raise ConfideError("classes: must be the values of the schema's label")
+        raise ConfideError(f"classes={shown(classes)}: must be {shown(declared)}, as the schema says")
 
 
 def _shapes(coefficients: Array, intercept: Array, features: tuple[str, ...], classes: tuple[str, ...] | None,
@@ -237,11 +239,11 @@ def _shapes(coefficients: Array, intercept: Array, features: tuple[str, ...], cl
     outputs = 1 if classes is None or (len(classes) == 2 and loss.outputs == 1) else len(classes)
     if coefficients.shape != (outputs, len(features)):
         raise ConfideError(
-            f"coefficients: {coefficients.shape[0]} × {coefficients.shape[1]} numbers, must be "
+            f"coefficients: {coefficients.shape[0]} × {coefficients.shape[1]} numbers: must be "
             f"{outputs} × {len(features)}"
         )
     if intercept.shape != (outputs,):
-        raise ConfideError(f"intercept: {len(intercept)} numbers, must be {outputs}")
+        raise ConfideError(f"intercept: {len(intercept)} numbers: must be {outputs}")
 
 
 def _spent(table: Any) -> Spent:
@@ -249,15 +251,15 @@ def _spent(table: Any) -> Spent:
     t = strict(table, "privacy", names)
     for name in ("epsilon", "exact_epsilon", "delta"):
         if t[name] is not None and not (finite(t[name]) and t[name] >= 0):
-            raise ConfideError(f"privacy.{name}: must be null or a finite number of at least 0")
+            raise ConfideError(f"privacy.{name}={shown(t[name])}: must be null or a finite number of at least 0")
     for name in ("reason", "method", "guarantee"):
         if not isinstance(t[name], str):
-            raise ConfideError(f"privacy.{name}: must be a text")
+            raise ConfideError(f"privacy.{name}={shown(t[name])}: must be a text")
     if t["guarantee"] not in [*Label]:
-        raise ConfideError(f"privacy.guarantee: must be one of {', '.join(Label)}")
+        raise ConfideError(f"privacy.guarantee={shown(t['guarantee'])}: must be one of {', '.join(Label)}")
     if not (whole(t["rounds"]) and t["rounds"] >= 0):
-        raise ConfideError("privacy.rounds: must be a whole number of at least 0")
-    covered = texts(t["not_covered"], "privacy.not_covered", 0)
+        raise ConfideError(f"privacy.rounds={shown(t['rounds'])}: must be a whole number of at least 0")
+    covered = different_texts(t["not_covered"], "privacy.not_covered", 0)
     return Spent(**{**t, "guarantee": Label(t["guarantee"]), "not_covered": covered})
 
 
@@ -265,5 +267,5 @@ def _origin(table: Any) -> dict[str, Any]:
     if not isinstance(table, dict) or not all(
         v is None or isinstance(v, str | bool) or finite(v) for v in table.values()
     ):
-        raise ConfideError("origin: must be a table of texts and numbers")
+        raise ConfideError(f"origin={shown(table)}: must be a table of texts and numbers")
     return table

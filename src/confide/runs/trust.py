@@ -26,6 +26,13 @@ class Trust(NamedTuple):
         )
 
 
+def trusted(method: Any, public: Public) -> int | None:
+    """The c that a method's promise holds against: all others where noise is not shared; None where there are none."""
+    if public.count == 1:
+        return None
+    return method.colluders(public) if isinstance(method, SummedMethod) else public.count - 1
+
+
 def trust(phases: Sequence[tuple[Any, Public]], delta: float) -> Trust | None:
     """Whom the parties trust where they share their noise; None where nobody is, or nobody else is there."""
     method, public = phases[-1]

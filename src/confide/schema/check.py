@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confide.errors import ConfideError
 from confide.schema.encode import Flaw
 from confide.schema.header import header_flaws
 from confide.schema.reader import encoded, needed, placed
-from confide.schema.schema import Schema
+from confide.schema.schema import MISSING, Schema
 from confide.schema.tables import header
 
 Place = tuple[str, str, str]
@@ -42,6 +42,23 @@ class Findings(NamedTuple):
     @property
     def fits(self) -> bool:
         return not self.header and not self.unfit
+
+    def by_column(self, schema: Schema) -> list[dict[str, Any]]:
+        """How many fields of which column, what about them, and what becomes of it; in the order of the schema."""
+        counts = [(column, what, n, "does not fit") for (column, what), n in self.counts.items()]
+        counts += [(column, what, n, "counts as the nearer end") for (column, what), n in self.clip_counts.items()]
+        rules = {c.name: c.missing for c in schema.columns}
+        for column, n in self.filled.items():
+            rule = rules[column]
+            text = f"{rule:g}" if isinstance(rule, int | float) else repr(rule)
+            becomes = "has a feature of its own" if rule == MISSING else f"counts as {text}"
+            counts.append((column, "missing", n, becomes))
+        order = ["", *rules, schema.label.name, *([schema.group.name] if schema.group else [])]
+        counts.sort(key=lambda one: (order.index(one[0]), one[1], one[3]))
+        return [
+            {"column": column or None, "what": what, "count": n, "becomes": becomes}
+            for column, what, n, becomes in counts
+        ]
 
 
 def check(path: str | Path, schema: Schema, limit: int = 20, party: str | None = None) -> Findings:

@@ -89,7 +89,7 @@ def _arrow_numbers(array: Any, marks: frozenset[str]) -> tuple[Array, Mask]:
     import pyarrow.compute as pc
 
     if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-        fields = _texts(array)
+        fields = _text_array(array)
         if fields is None:  # dates, lists: no number
             return np.full(len(array), np.nan), np.asarray(pc.is_null(array))
         missing = pc.is_in(fields, value_set=_arrow_texts(sorted(marks)))
@@ -108,7 +108,7 @@ def _arrow_numbers(array: Any, marks: frozenset[str]) -> tuple[Array, Mask]:
 def _arrow_codes(array: Any, allowed: tuple[str, ...], marks: frozenset[str]) -> tuple[Index, Mask]:
     import pyarrow.compute as pc
 
-    fields = _texts(array)
+    fields = _text_array(array)
     if fields is None:
         return np.full(len(array), -1, np.int64), np.asarray(pc.is_null(array))
     fields = pc.replace_substring_regex(fields, f"^{POINT_ZERO.pattern}$", r"\1")
@@ -132,7 +132,7 @@ def _arrow_texts(values: Sequence[str]) -> Any:
     return pa.LargeStringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
 
 
-def _texts(array: Any) -> Any:
+def _text_array(array: Any) -> Any:
     """An Arrow array of texts, as `text` writes them; None if its type has none."""
     import pyarrow as pa
     import pyarrow.compute as pc

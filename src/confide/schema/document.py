@@ -8,6 +8,7 @@ from typing import Any
 from confide.errors import ConfideError
 from confide.files import toml
 from confide.files.keys import strict
+from confide.files.values import shown
 from confide.problem.checks import finite
 from confide.schema.schema import Column, Group, Schema, Target
 
@@ -36,7 +37,7 @@ def _schema(table: Any) -> Schema:
     group = strict(top["group"], "group", ("name", "values")) if "group" in top else None
     fixed = strict(top.get("invalid_row", {}), "invalid_row", (), ("label",)).get("label")
     if not isinstance(top["columns"], dict):
-        raise ConfideError("columns: must be tables, such as [columns.age]")
+        raise ConfideError(f"columns={shown(top['columns'])}: must be tables, such as [columns.age]")
     columns = [(name, strict(c, f"columns.{name}", ("kind",), _COLUMN)) for name, c in top["columns"].items()]
     return Schema(
         columns=tuple(
@@ -59,7 +60,7 @@ def _converted(table: dict[str, Any], where: str, **convert: Any) -> dict[str, A
                 out[name] = function(out[name])
             except TypeError:
                 what = "a list of texts or whole numbers" if function is _texts else "a text or a whole number"
-                raise ConfideError(f"{where}.{name}: must be {what}") from None
+                raise ConfideError(f"{where}.{name}={shown(out[name])}: must be {what}") from None
     return out
 
 

@@ -8,7 +8,8 @@ agree on it. The one who merges sees every draft, so a draft must hold nothing t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from confide.errors import ConfideError
@@ -210,6 +211,18 @@ def gaps(low: float | None, high: float | None) -> Callable[[list[Any]], Any]:
         return numbers[0] if len(numbers) == len(rules) == 1 else low + (high - low) / 2
 
     return rule
+
+
+def named_files(paths: Sequence[Path]) -> dict[str, Path]:
+    """Drafts by the names of their files, by whole paths if names are not enough."""
+    if len(paths) < 2:
+        raise ConfideError(f"{len(paths)} file: merging needs at least 2")
+    short = {path.name: path for path in paths}
+    names = short if len(short) == len(paths) else {str(path): path for path in paths}
+    if len(names) < len(paths):
+        twice = next(path for i, path in enumerate(paths) if path in paths[:i])
+        raise ConfideError(f"{twice}: given twice; give the draft of each party once")
+    return names
 
 
 def merge(drafts: Mapping[str, Schema]) -> tuple[Schema, list[Difference]]:

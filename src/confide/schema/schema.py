@@ -63,16 +63,18 @@ class Column:
             if self.missing not in (None, MISSING) and not _within(self.missing, self.low, self.high):
                 raise ConfideError(f"{where}: missing={self.missing!r}: must be a number in the range, or {MISSING!r}")
         elif (self.low, self.high, self.outside) != (None, None, "clip"):
-            raise ConfideError(f"{where}: low, high and outside are for kind 'numeric', this one is {self.kind!r}")
+            raise ConfideError(f"{where}: kind={self.kind!r} with low, high or outside: they are for kind 'numeric'")
         if self.kind == "category":
             _check_list(where, "categories", self.categories, 1)
             if self.missing not in (None, MISSING, *self.categories):
                 raise ConfideError(f"{where}: missing={self.missing!r}: must be one of the categories, or {MISSING!r}")
         elif self.categories:
-            raise ConfideError(f"{where}: categories are for kind 'category', this one is {self.kind!r}")
+            raise ConfideError(f"{where}: kind={self.kind!r} with categories: they are for kind 'category'")
         _check_list(where, "missing_marks", self.missing_marks, 0)
         if self.kind == "ignore" and (self.missing is not None or self.missing_marks):
-            raise ConfideError(f"{where}: missing is for columns that are read, this one is ignored")
+            raise ConfideError(
+                f"{where}: kind='ignore' with missing or missing_marks: they are for columns that are read"
+            )
 
     @cached_property
     def choices(self) -> tuple[str, ...]:
@@ -106,18 +108,26 @@ class Target:
         if self.kind == "real":
             _check_range("label", self.low, self.high)
             if self.values:
-                raise ConfideError("label: values are for kind 'binary' and 'classes', this one is 'real'")
+                raise ConfideError("label: kind='real' with values: they are for kind 'binary' and 'classes'")
             return
         _check_list("label", "values", self.values, 2)
         if self.kind == "binary" and len(self.values) != 2:
-            raise ConfideError(f"label: {len(self.values)} values: kind 'binary' has 2, more are kind 'classes'")
+            raise ConfideError(
+                f"label: kind='binary' with {len(self.values)} values: must be 2; more are kind 'classes'"
+            )
         if (self.low, self.high) != (None, None):
-            raise ConfideError(f"label: low and high are for kind 'real', this one is {self.kind!r}")
+            raise ConfideError(f"label: kind={self.kind!r} with low or high: they are for kind 'real'")
 
     def number(self, index: Any) -> Array:
         """The target of the value at `index`: -1 and 1, or the index itself."""
         i = np.asarray(index, float)
         return 2 * i - 1 if self.kind == "binary" else i
+
+    @property
+    def half_range(self) -> float:
+        """Of a real label: what 1 is in its own unit, since encoded ones are -1 to 1."""
+        assert self.low is not None and self.high is not None
+        return (self.high - self.low) / 2
 
     def decode(self, target: Any) -> list[Any]:
         """Targets as a file holds them: declared values, or numbers in their own unit."""
@@ -270,9 +280,9 @@ def _check_list(where: str, field: str, values: Iterable[Any], least: int) -> No
         _check_text(where, field, value)
         earlier = seen.setdefault(plain(value), value)
         if earlier != value:
-            raise ConfideError(f"{where}: {field} has {earlier!r} and {value!r}, which are one value")
+            raise ConfideError(f"{where}: {field} has {earlier!r} and {value!r}, which are one value: keep one")
     if len(seen) < len(values):
-        raise ConfideError(f"{where}: {field} has {_twice(values)[0]!r} twice")
+        raise ConfideError(f"{where}: {field} has {_twice(values)[0]!r} twice: must be all different")
 
 
 def _check_range(where: str, low: Any, high: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from confide.errors import ConfideError
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
 from confide.schema.tables import batches, header, is_unicode, places
-from confide.schema.tally import MOST, RARE, Tally
+from confide.schema.tally import MOST, RARE, ColumnTally
 
 HEAD = """\
 # Drafted from one file: a proposal, and PRIVATE until agreed. Do not send it.
@@ -61,6 +61,19 @@ def suggest(path: str | Path, label: str | None = None, group: str | None = None
     return schema, notes
 
 
+def to_agree(draft: Schema, notes: Notes) -> list[str]:
+    """The fields of a draft that parties must agree on: those with a note that its file really has."""
+    return [".".join(at) for at in notes if _has(draft.to_dict(), at)]
+
+
+def _has(table: object, path: tuple[str, ...]) -> bool:
+    for name in path:
+        if not isinstance(table, dict) or name not in table:
+            return False
+        table = table[name]
+    return True
+
+
 def is_draft(path: Path) -> bool:
     """Whether a schema's file still says that it is private."""
     text = path.read_text(encoding="utf-8-sig")
@@ -74,9 +87,9 @@ def told_of_draft(path: Path, public: Path) -> list[str]:
     )
 
 
-def counted(path: Path, names: list[str]) -> dict[str, Tally]:
+def counted(path: Path, names: list[str]) -> dict[str, ColumnTally]:
     """One pass over the file."""
-    tallies, seen = {name: Tally(name) for name in names}, 0
+    tallies, seen = {name: ColumnTally(name) for name in names}, 0
     for batch in batches(path, names, 1 << 13):
         for row, what in batch.broken.items():
             raise ConfideError(f"{path}, {places(path, {seen + row})[seen + row]}: {what}")
@@ -109,7 +122,7 @@ def outward(low: float, high: float) -> tuple[float, float]:
 # --- one column -------------------------------------------------------------------------------------------------------
 
 
-def _column(t: Tally) -> tuple[Column, dict[str, str]]:
+def _column(t: ColumnTally) -> tuple[Column, dict[str, str]]:
     """The column, and the reason for each of its fields."""
     if why := _ignored(t):
         return Column(t.name, "ignore"), {"kind": why}
@@ -134,13 +147,13 @@ def _column(t: Tally) -> tuple[Column, dict[str, str]]:
     return Column(t.name, "category", categories=t.few, missing=MISSING if gaps else None, missing_marks=marks), reasons
 
 
-def _categories(t: Tally, count: int) -> str:
+def _categories(t: ColumnTally, count: int) -> str:
     if count == 1:
         return "one text in all your rows; not in others'?"
     return "codes, as some begin with 0" if t.codes else "few texts"
 
 
-def _ignored(t: Tally) -> str:
+def _ignored(t: ColumnTally) -> str:
     """Why the column is not read; empty if it is."""
     if not t.present:
         return "not read: no value in any row"
@@ -159,7 +172,7 @@ def _ignored(t: Tally) -> str:
     return f"not read: more than {MOST} texts, too many for categories" if t.few is None else ""
 
 
-def _numbers(t: Tally) -> str:
+def _numbers(t: ColumnTally) -> str:
     few = t.few
     if few is not None and len(few) == 1:
         return "one number in all your rows; not in others'?"
@@ -170,7 +183,7 @@ def _numbers(t: Tally) -> str:
     return "numbers"
 
 
-def _label(path: Path, t: Tally) -> Target:
+def _label(path: Path, t: ColumnTally) -> Target:
     if t.decimal_commas:
         raise ConfideError(f"{path}: column {t.name!r} can't be a label: {COMMAS}")
     if t.few is not None and len(t.few) == 2:
@@ -183,13 +196,13 @@ def _label(path: Path, t: Tally) -> Target:
     raise ConfideError(f"{path}: column {t.name!r} can't be a label: it is neither numbers nor 2 to {MOST} classes")
 
 
-def _group(path: Path, t: Tally) -> Group:
+def _group(path: Path, t: ColumnTally) -> Group:
     if t.few is None:
         raise ConfideError(f"{path}: column {t.name!r} can't name the parties: it has none, or more than {MOST} values")
     return Group(t.name, t.few)
 
 
-def _notes(schema: Schema, label: Tally, named: bool) -> Notes:
+def _notes(schema: Schema, label: ColumnTally, named: bool) -> Notes:
     """What to say at the fields that belong to no column."""
     learned = "what is learned" if named else "what is learned: the last column, as none was named"
     if label.marks or label.sentinels:

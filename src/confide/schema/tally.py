@@ -28,7 +28,7 @@ CODE = re.compile(r"0\d+", re.ASCII)  # 01001 and 007: their zeros mean somethin
 ID = re.compile(r"(^|_)(id|ids|nr|no|num|number|mrn|ssn|key|index|idx|uuid|code|record|case|patient|row|unnamed)(_|$)")
 
 
-class Tally:
+class ColumnTally:
     """Counts over the rows of one column; `add` takes its fields, batch by batch."""
 
     def __init__(self, name: str) -> None:
