@@ -1,10 +1,11 @@
 """The generalised lasso, which the text names beside the lasso: λ‖Dβ‖₁ with D the differences of neighbours.
 
-Not simulated in the paper. Setting of fig1, but θ has two levels, so that most differences are 0, and λ is 0.01
-‖Xᵀy‖∞ as a penalty is to show. (a) Without noise CDP-ADMM's linearised step reaches the optimum of the generalised
-lasso, with one η_t for all agents and with an η_k^t of each agent's own (η_t over 1 to 2, by place in the network). (b)
-At total 10 both are run with noise, each round's for its own sensitivity. The optimum is that of another algorithm
-(ADMM on z = Dβ); a test has CVXPY's.
+Named and not simulated in the paper, which says "capable of solving nonsmooth objectives with a minimal impact on
+overall accuracy" and gives no distance: 1 % is ours. Setting of fig1, but θ has two levels, so that most differences
+are 0, and λ is 0.01 ‖Xᵀy‖∞ as a penalty is to show. (a) Without noise CDP-ADMM's linearised step reaches the optimum of
+the generalised lasso, with one η_t for all agents and with an η_k^t of each agent's own (η_t over 1 to 2, by place in
+the network). (b) At total 10 both are run with noise, each round's for its own sensitivity. The optimum is that of
+another algorithm (ADMM on z = Dβ); a test has CVXPY's.
 """
 
 from __future__ import annotations
@@ -101,18 +102,19 @@ def findings(results: Results) -> list[Finding]:
     end = {(s, n): float(results.stack("error", steps=s, noise=n)[:, -1].mean()) for s in STEPS for n in (False, True)}
     off = {s: float(results.stack("off", steps=s, noise=False).mean()) for s in STEPS}
     curves = {s: results.stack("error", steps=s, noise=False).mean(axis=0) for s in STEPS}
-    later = {s: float(curve[-1] / curve[49]) for s, curve in curves.items()}
+    later = {s: float(curve[-1] / curve[99]) for s, curve in curves.items()}
     jumps = float(results.stack("jumps").mean())
     return [
         shape("CDP-ADMM solves the generalised lasso: objective within 1 % of the optimum's after 200 rounds, no noise",
-              "capable of solving nonsmooth objectives", f"{off['one step']:.2%}; error {end['one step', False]:.2g}",
-              off["one step"] < 0.01, why=TIES),
-        shape("and with an η_k^t of each agent's own", "η_k^t is a time-varying step size of agent k",
-              f"{off['own steps']:.2%}; error {end['own steps', False]:.2g}", off["own steps"] < 0.01, why=TIES),
+              "with a minimal impact on overall accuracy",
+              f"{off['one step']:.2%}; error {end['one step', False]:.2g}", off["one step"] < 0.01, why=TIES),
+        own("and with an η_k^t of each agent's own",
+            f"{off['own steps']:.2%}; error {end['own steps', False]:.2g}", off["own steps"] < 0.01, why=TIES),
         own("the optimum has fewer jumps than coefficients less one: the penalty acts", f"{jumps:.1f} of {WIDTH - 1}",
             jumps < WIDTH - 1),
-        own("but it goes on converging: less than half of the error of round 50 after 200",
-            ", ".join(f"{s} {later[s]:.2g}" for s in STEPS), max(later.values()) < 0.5),
+        own("but it goes on converging, as steps of 1/√t would: at most half of the error of round 100 after 200",
+            ", ".join(f"{s} {later[s]:.2g} ({curves[s][-1] / curves[s][49]:.2g} of round 50's)" for s in STEPS),
+            max(later.values()) <= 0.5, why="no cause is known: the error falls, but more slowly than 1/t"),
         own("noise at total 10 leaves an error below 1",
             ", ".join(f"{s} {end[s, True]:.2g}" for s in STEPS), max(end[s, True] for s in STEPS) < 1),
     ]  # fmt: skip

@@ -10,31 +10,23 @@ from matplotlib.figure import Figure
 from confide.papers.reproduce import Finding, Results, shape
 
 from ._draw import COLOURS, ERROR, band
-from ._setting import DELTA, EPSILONS, METHODS, ROUNDS, chunks, compared, label, trial_errors
+from ._runs import task
+from ._setting import DELTA, EPSILONS, METHODS, ROUNDS, compared
 
 SHOWN = (1, 10, 25, 50, 75, 100, 125, 150, 175, 200)  # rounds in the CSV
 TAIL = 20  # "ends" is the mean over so many last rounds
 ORDERS = 10**1.5  # "roughly two orders of magnitude": nearer to 100 than to 10
-FEW = {
-    0.15: "(22) asks for a few directions at most agents here, and what remains is D-ZOA's own variance, which is "
-    "proportional to 1/J; the text gives one ratio for all curves",
-    0.95: "at ρ = 4 exact ADMM itself (dashed) is hardly further after 200 rounds; the text gives one ratio for all "
-    "curves",
-}
+FEW = (
+    "(22) asks for a few directions at most agents here, and what remains is D-ZOA's own variance, which is "
+    "proportional to 1/J; the text gives one ratio for all curves"
+)
+AS_EXACT = 2.0  # times the error of exact ADMM: D-ZOA is hardly behind it
 
 
 def tasks(penalty: str, trials: int) -> list[dict[str, Any]]:
-    work = [
-        {"method": method, "penalty": penalty, "epsilon": epsilon, "trials": part}
-        for method in METHODS[penalty] for epsilon in EPSILONS
-        for part in chunks(trials, 2, 2 if (method, epsilon) == ("D-ZOA", 0.95) else 14)
-    ]  # fmt: skip
-    work += [{"method": "ADMM", "penalty": penalty, "epsilon": 0.95, "trials": part} for part in chunks(trials, 2, 14)]
-    return sorted(work, key=lambda task: task["trials"][0])
-
-
-def measure(method: str, penalty: str, epsilon: float, trials: list[int]) -> dict[str, Any]:
-    return {"error": trial_errors(method, penalty, epsilon, DELTA, range(*trials)), "label": label(method, penalty)}
+    shown = [*((method, epsilon) for method in METHODS[penalty] for epsilon in EPSILONS), ("ADMM", 0.95)]
+    work = [one for method, epsilon in shown for one in task(method, penalty, epsilon, DELTA, trials)]
+    return sorted(work, key=lambda one: one["trials"][0])
 
 
 def ends(results: Results, method: str, epsilon: float) -> float:
@@ -66,13 +58,25 @@ def findings(results: Results) -> list[Finding]:
         said = f"{mine:.2g} against at best {best:.2g}, {best / mine:.0f} times"
         out.append(shape(f"ε={epsilon}: D-ZOA ends below every baseline", "yes", said, mine < best,
                          why="the inner loop's variance"))  # fmt: skip
-        ratio = f"{best / mine:.0f} times; exact ADMM ends at {ends(results, 'ADMM', 0.95):.2g}"
+        exact = ends(results, "ADMM", 0.95)
+        ratio = f"{best / mine:.0f} times; exact ADMM ends at {exact:.2g}"
         out.append(shape(f"ε={epsilon}: by roughly two orders of magnitude (at least 10^1.5 times)",
-                         "roughly two orders", ratio, best / mine >= ORDERS, why=FEW[epsilon]))  # fmt: skip
+                         "roughly two orders", ratio, best / mine >= ORDERS,
+                         why=FEW if epsilon == min(EPSILONS) else far(mine, exact)))  # fmt: skip
     better = [m for m in methods if ends(results, m, 0.95) < ends(results, m, 0.15)]
     out.append(shape("accuracy improves with ε for every method", "yes", f"for {', '.join(better)}",
                      len(better) == len(methods)))  # fmt: skip
     return out
+
+
+def far(mine: float, exact: float) -> str:
+    """A cause if exact ADMM is hardly further."""
+    if mine > AS_EXACT * exact:
+        return "no cause is known"
+    return (
+        f"at ρ = 4 exact ADMM itself (dashed) is hardly further after 200 rounds: D-ZOA is at {mine / exact:.2g} times "
+        "its error; the text gives one ratio for all curves"
+    )
 
 
 def draw(results: Results) -> Figure:

@@ -15,8 +15,11 @@ ERROR = "normalised error  $\\sum_k \\|\\beta_k-\\beta^c\\|^2/E\\,\\|\\beta^c\\|
 
 
 def band(ax: Any, x: Any, values: NDArray[np.float64], **look: Any) -> None:
-    """The mean over the first axis and the middle 80 per cent."""
-    (line,) = ax.plot(x, values.mean(axis=0), **look)
+    """The mean over the first axis (trials) and how far it is known, by a factor: bands of the trials themselves, whose
+    data sets differ, would cover one another."""
+    mean = values.mean(axis=0)
+    (line,) = ax.plot(x, mean, **look)
     if len(values) > 2:
-        low, high = np.quantile(values, [0.1, 0.9], axis=0)
-        ax.fill_between(x, low, high, color=line.get_color(), alpha=0.13, linewidth=0)
+        factor = 1 + 2 * values.std(axis=0, ddof=1) / np.sqrt(len(values)) / mean
+        text = None if ax.collections else "two standard errors of a mean"
+        ax.fill_between(x, mean / factor, mean * factor, color=line.get_color(), alpha=0.2, linewidth=0, label=text)

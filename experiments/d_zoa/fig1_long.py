@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from confide.papers.reproduce import Finding, Results, Trials, own
 
-from .fig1 import CENTRAL, METHODS, TAIL, curve, panel
+from ._setting import DELTA, central, d_zoa, errors, label, problem
+from .fig1 import EPSILON, HALF, METHODS, TAIL, panel
 
 title = "D-ZOA and two central zeroth-order methods, 400 iterations"
 trials = Trials(published=None, full=20, quick=1)
@@ -26,7 +28,9 @@ def tasks(trials: int) -> list[dict[str, Any]]:
 
 
 def measure(method: str, trial: int) -> dict[str, Any]:
-    return curve(method, PENALISED, trial, {**CENTRAL, "rounds": ROUNDS, "step": BEST_STEP}, ROUNDS)
+    task = problem(trial, PENALISED)
+    here = d_zoa(task, EPSILON, DELTA, ROUNDS) if method == "D-ZOA" else central(method, rounds=ROUNDS, step=BEST_STEP)
+    return {"error": errors(task, PENALISED, here, trial)[None], "label": label(method, PENALISED)}
 
 
 def table(results: Results) -> list[dict[str, Any]]:
@@ -40,7 +44,12 @@ def table(results: Results) -> list[dict[str, Any]]:
 def findings(results: Results) -> list[Finding]:
     end = {m: float(results.stack("error", method=m)[:, -TAIL:].mean()) for m in METHODS}
     ratio = end["D-ZOA"] / max(end["OR-ZO"], end["ZOO-ADMM"])
-    return [own("after 400 iterations D-ZOA is within 3 times the worse of two tuned central methods",
+    mean = {m: results.stack("error", method=m).mean(axis=0) for m in METHODS}
+    reach = {m: int(np.argmax(curve < HALF)) + 1 if np.any(curve < HALF) else ROUNDS + 1 for m, curve in mean.items()}
+    return [own(f"tuned, both central methods come to an error of {HALF} before D-ZOA (iterations)",
+                ", ".join(f"{m} {v if v <= ROUNDS else 'not reached'}" for m, v in reach.items()),
+                max(reach["OR-ZO"], reach["ZOO-ADMM"]) < reach["D-ZOA"], why="no cause is known"),
+            own("after 400 iterations D-ZOA is within 3 times the worse of two tuned central methods",
                 ", ".join(f"{m} {v:.2g}" for m, v in end.items()), ratio <= 3,
                 why="at ρ = 4 consensus itself takes hundreds of rounds")]  # fmt: skip
 

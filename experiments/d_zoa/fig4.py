@@ -14,16 +14,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from confide.papers.reproduce import Trials
+from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from . import _convergence
-from ._convergence import draw, findings, measure, table
+from ._convergence import TAIL, draw, table
+from ._runs import measure
+from ._setting import EPSILONS, compared
 
 __all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 title = "Normalised error against rounds, lasso"
 trials = Trials(published=100, full=100, quick=2)
 data = ()
+STEADY = 0.1  # of the error of the rounds before
 
 
 def tasks(trials: int) -> list[dict[str, Any]]:
     return _convergence.tasks("lasso", trials)
+
+
+def findings(results: Results) -> list[Finding]:
+    return [*_convergence.findings(results), converged(results)]
+
+
+def converged(results: Results) -> Finding:
+    """Of each curve the last rounds are below the first one, and as those before them: neither rising nor falling."""
+    curves = {(m, e): results.stack("error", method=m, epsilon=e).mean(axis=0)
+              for m in compared(results) for e in EPSILONS}  # fmt: skip
+    parts = {key: (curve[0], curve[-2 * TAIL : -TAIL].mean(), curve[-TAIL:].mean()) for key, curve in curves.items()}
+    moving = {key: c / b for key, (a, b, c) in parts.items() if not (c < a and abs(c / b - 1) <= STEADY)}
+    return shape(
+        f"all algorithms converge, at both ε and one δ: the mean error of the last {TAIL} rounds is below the first "
+        f"round's and within {STEADY:.0%} of that of the {TAIL} before", "all converge",
+        ", ".join(f"{m}, ε={e}: {a:.2g}, then {b:.2g}, {c:.2g}" for (m, e), (a, b, c) in parts.items()),
+        not moving, why=falling(moving),
+    )  # fmt: skip
+
+
+def falling(moving: dict[tuple[str, float], float]) -> str:
+    """A cause if whatever has not settled still falls."""
+    if not all(f < 1 for f in moving.values()):
+        return ""
+    said = ", ".join(f"{m} at ε={e} to {f:.0%}" for (m, e), f in moving.items())
+    return f"200 rounds are too few: what has not settled still falls ({said})"

@@ -12,7 +12,8 @@ from typing import Any
 from confide.papers.reproduce import Trials
 
 from . import _tradeoff
-from ._tradeoff import draw, findings, measure, table
+from ._runs import measure
+from ._tradeoff import draw, findings, table
 
 __all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 title = "Privacy against accuracy, lasso"

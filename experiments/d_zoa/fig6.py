@@ -15,7 +15,8 @@ from typing import Any
 from confide.papers.reproduce import Trials
 
 from . import _convergence
-from ._convergence import draw, findings, measure, table
+from ._convergence import draw, findings, table
+from ._runs import measure
 
 __all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 title = "Normalised error against rounds, ridge"

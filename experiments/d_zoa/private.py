@@ -119,6 +119,6 @@ def draw(results: Results) -> Figure:
                 fillstyle="full" if line == "-" else "none",
                 label=f"D-ZOA (refuted), claimed total ε = {total(e):.3g}")  # fmt: skip
     ax.axhline(AGENTS, color="#22303c", linewidth=1, linestyle=":", label="β = 0")
-    ax.set(xscale="log", yscale="log", xlabel="rows an agent", ylabel=ERROR, title="ridge, δ = 10⁻³")
+    ax.set(xscale="log", yscale="log", xlabel="rows per agent", ylabel=ERROR, title="ridge, δ = 10⁻³")
     ax.legend(fontsize=8, handlelength=4, loc="lower right")
     return figure

@@ -1,7 +1,7 @@
 """Tuning: the grid over which the baselines' parameters were chosen, at every ε of the trade-off figures.
 
 The text says that DP-ADMM and DPSGD "are tuned to achieve the best accuracy" and not how. Here every baseline is: step
-and its decay for DPSGD and DP-ADMM, the penalty parameter for DP-ADMM, PVP and DVP; the error after 200 rounds decides.
+and its decay for DPSGD and DP-ADMM, the coupling for DP-ADMM, PVP and DVP; the error after 200 rounds decides.
 The data sets are others than those of the figures. This costs privacy, too, which no method here pays for: the paper's
 comparison has the same flaw, and it favours the baselines, since D-ZOA's parameters are the printed ones.
 """
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-import confide
 from confide.papers.reproduce import Finding, Results, Trials, own
+from confide.runs import metrics
+from confide.runs.driver import Driver
 
 from ._setting import DELTA, METHODS, NETWORK, ROUNDS, baseline, problem
 from ._tuned import GRID, TUNED
@@ -25,6 +26,7 @@ trials = Trials(published=None, full=3, quick=1)  # data sets; the parameters we
 data = ()
 
 EPSILONS = (0.15, 0.35, 0.55, 0.95)
+AS_GOOD = 1.5
 FIRST, SEEDS = 1000, 5  # data sets from here on, each with so many draws of the noise
 
 
@@ -40,8 +42,11 @@ def measure(penalty: str, method: str, epsilon: float, data_set: int) -> dict[st
     task, errors = problem(data_set, penalty), []
     for parameters in GRID[method]:
         chosen = baseline(method, epsilon, DELTA, **parameters)
-        run = confide.simulate(task, NETWORK, chosen, seeds=range(SEEDS), record=("error",), every=ROUNDS)
-        errors.append(run.history["error"][-1].mean())
+        run = Driver(task, NETWORK, chosen, range(SEEDS))  # no account of the privacy, which takes longer than the run
+        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges ends in `step`
+            for _ in range(ROUNDS):
+                run.step()
+        errors.append(metrics.error(metrics.Snapshot(task, run.public, chosen, estimates=run.estimates)).mean())
     return {"error": np.array([errors])}  # (1, grid)
 
 
@@ -63,14 +68,26 @@ def table(results: Results) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def disagreement(results: Results) -> str:
+    """What the data sets say one by one of the parameters of one penalty, method and ε."""
+    task, _ = results[0]
+    place = GRID[task["method"]].index(TUNED[task["penalty"]][task["method"]][task["epsilon"]])
+    times = [float(error[place] / error.min()) for error in results.stack("error")]
+    each = f"of {len(times)} data sets (8 chose the parameters) they have {', '.join(f'{t:.2f}' for t in times)} times"
+    if min(times) < AS_GOOD <= max(times):
+        return f"the data sets disagree: {each} the least error"
+    return f"no cause is known: {each} the least error"
+
+
 def findings(results: Results) -> list[Finding]:
     out = []
     for penalty in METHODS:
         rows = [row for row in searched(results) if row[0] == penalty]
-        worst = max(float(error[place] / error.min()) for *_, error, place in rows)
+        worst, method, epsilon = max((float(e[place] / e.min()), m, eps) for _, m, eps, e, place in rows)
         out.append(own(
-            f"{penalty}: the parameters used are the grid's best, or as good",
-            f"error at most {worst:.2f} times the grid's least", worst < 1.5, why="few data sets leave it open",
+            f"{penalty}: the parameters used are the grid's best, or as good (below {AS_GOOD:g} times its least error)",
+            f"at most {worst:.2f} times the grid's least error: {method} at ε={epsilon}", worst < AS_GOOD,
+            why=disagreement(results.where(penalty=penalty, method=method, epsilon=epsilon)),
         ))  # fmt: skip
     return out
 

@@ -29,30 +29,39 @@ def table(results: Results, which: int) -> Figure:
     places = [cell[0] for cell in WRITTEN[:-1]]
     axis.plot(places, written[:, :-1].mean(0), "s", color="0.3", fillstyle="none", markersize=6,
               label="as written, δ=1e-6, 1e-3")  # fmt: skip
-    axis.set(xscale="log", yscale="log", xlabel="ε an iteration", xticks=EPSILONS, ylabel="MISE at τ=.5")
+    axis.set(xscale="log", yscale="log", xlabel="ε per iteration", xticks=EPSILONS, ylabel="MISE at τ=.5")
     axis.set_xticks([], minor=True)
     axis.set_xticklabels([f"{e:g}" for e in EPSILONS])
+    plain_ticks(axis)
     axis.set_title("lines measured with their range, crosses printed")
     axis.legend()
     return figure
 
 
+def plain_ticks(axis: Any) -> None:
+    """Numbers such as 0.6 and 20 on a logarithmic axis, where 6 × 10⁻¹ would stand."""
+    axis.yaxis.set_minor_locator(ticker.LogLocator(subs=(2, 3, 4, 6, 8)))  # labels of all would touch
+    axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.yaxis.set_minor_formatter(ticker.FormatStrFormatter("%g"))
+    axis.tick_params(axis="y", which="minor", labelsize=8)
+
+
 def series(results: Results, panels: list[tuple[str, list[tuple[str, Any]]]], ylabel: str, log: bool = False) -> Figure:
     """Panels (title, [(label, values (trials, rounds))]) against the iteration, mean and range."""
-    figure = Figure(figsize=(7.8, 3.6) if len(panels) < 3 else (6.8, 4.8))
+    figure = Figure(figsize=(7.8, 4.2) if len(panels) < 3 else (6.8, 5.1))
     axes = np.atleast_1d(figure.subplots(*((1, len(panels)) if len(panels) < 3 else (2, 2)))).ravel()
     for axis, (title, lines) in zip(axes, panels, strict=True):
         for label, values in lines:
             t = np.arange(1, values.shape[1] + 1)
             (line,) = axis.plot(t, values.mean(0), label=label)
-            part = slice(None, None, 4)  # enough for a band, and a smaller file
-            axis.fill_between(t[part], values.min(0)[part], values.max(0)[part], alpha=0.2, color=line.get_color())
+            axis.fill_between(t, values.min(0), values.max(0), alpha=0.2, color=line.get_color(), linewidth=0)
         axis.set(title=title, xlabel="iteration", xlim=(1, ROUNDS), yscale="log" if log else "linear")
         if log:
-            axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-            axis.yaxis.set_minor_formatter(ticker.FormatStrFormatter("%g"))
-            axis.tick_params(axis="y", which="minor", labelsize=8)
-        axis.legend()
+            plain_ticks(axis)
+        if len(panels) < 3:  # below: no corner is free in all of them
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, columnspacing=1.2, handlelength=1.4)
+    if len(panels) > 2:
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     for axis in axes[[0] if len(panels) < 3 else [0, 2]]:
         axis.set_ylabel(ylabel)
     return figure

@@ -19,30 +19,33 @@ BY_DELTA = tuple((0.1, d) for d in (1e-6, 1e-5, 1e-4, 1e-3))
 NONE = (float("inf"), 1.0)
 
 
-def losses(workers: int, kind: str, cells: Any, trial: int) -> dict[str, Any]:
-    """(1/M) Σ_i mean check loss of worker i's rows at its noisy w̃_i: {"loss": (1, cells, rounds)}."""
-    run = _run(workers, kind, cells, trial)
-    out = []
-    for _ in range(ROUNDS):
-        run.step()
-        out.append(run.block.value(run.state.primal).mean(axis=1))
-    return {"loss": np.array(out).T[None]}
+EVERY = (*BY_EPSILON, *BY_DELTA, NONE)  # the cells on MOST machines; BY_EPSILON's come first
 
 
-def augmented(workers: int, kind: str, cells: Any, trial: int) -> dict[str, Any]:
-    """Σ_i f_i(w̄_i) + ρ‖w̄_i - w̄‖ of the running means, and Σ_i f_i at the true coefficients' place, 0 noise."""
-    run = _run(workers, kind, cells, trial)
-    out, own, common = [], np.zeros_like(run.state.primal), np.zeros_like(run.state.average)
+def tasks(kind: str, workers: tuple[int, ...], trials: int) -> list[dict[str, Any]]:
+    """Those on MOST machines belong to three figures: measured once in a run of them all."""
+    return [{"workers": m, "kind": kind, "trial": t} for t in range(trials) for m in workers]
+
+
+def measure(workers: int, kind: str, trial: int) -> dict[str, Any]:
+    """Of every cell by iteration, each (1, cells, rounds).
+
+    loss        (1/M) Σ_i mean check loss of worker i's rows at its noisy w̃_i
+    augmented   Σ_i f_i(w̄_i) + ρ‖w̄_i - w̄‖ of the running means; on MOST machines only
+    """
+    cells = EVERY if workers == MOST else BY_EPSILON
+    noise = [multiplier(DESIGN, *cell) if np.isfinite(cell[0]) else 0.0 for cell in cells]
+    run = driver(problem(DESIGN, LEVEL, workers, kind, trial), noise, trial)
+    loss, augmented = [], []
+    own, common = np.zeros_like(run.state.primal), np.zeros_like(run.state.average)
     for l in range(1, ROUNDS + 1):
         own = own + (run.state.primal - own) / l  # w̃ of iterations 0 to l-1
         run.step()
-        common = common + (run.state.average - common) / l
-        penalty = (run.public.penalty.terms(own) * run.public.mask).sum(axis=2) / workers
-        gap = COUPLING * np.linalg.norm(own - common, axis=2)
-        out.append((run.block.value(own) + penalty + gap).sum(axis=1))
-    return {"augmented": np.array(out).T[None]}
-
-
-def _run(workers: int, kind: str, cells: Any, trial: int) -> Any:
-    noise = [multiplier(DESIGN, *cell) if np.isfinite(cell[0]) else 0.0 for cell in cells]
-    return driver(problem(DESIGN, LEVEL, workers, kind, trial), noise, trial)
+        loss.append(run.block.value_and_gradient(run.state.primal).mean(axis=1))
+        if workers == MOST:
+            common = common + (run.state.average - common) / l
+            penalty = (run.public.penalty.terms(own) * run.public.mask).sum(axis=2) / workers
+            gap = COUPLING * np.linalg.norm(own - common, axis=2)
+            augmented.append((run.block.value(own) + penalty + gap).sum(axis=1))
+    found = {"loss": np.array(loss).T[None]}
+    return {**found, "augmented": np.array(augmented).T[None]} if augmented else found

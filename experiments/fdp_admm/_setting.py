@@ -105,6 +105,8 @@ class TogetherBlock(Block):
     In single precision, summed over 1,000 rows at a time: off by about 1e-6, a thousandth of the least noise.
     """
 
+    _known: Any = (None, None)  # a point and the gradient there, which `value_and_gradient` found
+
     def _each(self, beta: Any) -> Any:
         for k in range(self.agents):
             X, y = self.shards.part(k)
@@ -116,19 +118,40 @@ class TogetherBlock(Block):
     def gradient(self, beta: Any, clip: Any = np.inf) -> Any:
         if np.any(np.asarray(clip) < np.inf):
             return super().gradient(beta, clip)
+        at, found = self._known
+        if at is not None and np.array_equal(at, beta):
+            return found.copy()
         out = np.zeros(beta.shape)
         for k, part, y, z in self._each(beta):
-            slope = (z >= y).astype(np.float32)
-            slope -= np.float32(self.loss.level)
-            out[:, k] += slope.T @ part
+            self._add_gradient(out, k, part, z >= y)
         return out * self.scale[:, None]
 
     def value(self, beta: Any) -> Any:
         out = np.zeros(beta.shape[:2])
         for k, _, y, z in self._each(beta):
-            gap = y - z
-            out[:, k] += self.loss.level * gap.sum(axis=0) - np.minimum(gap, 0.0).sum(axis=0)
+            self._add_value(out, k, y - z)
         return out * self.scale
+
+    def value_and_gradient(self, beta: Any) -> Any:
+        """`value`; the gradient is found in the same pass over the rows, and kept for the next iteration."""
+        value, gradient = np.zeros(beta.shape[:2]), np.zeros(beta.shape)
+        for k, part, y, z in self._each(beta):
+            self._add_gradient(gradient, k, part, z >= y)
+            self._add_value(value, k, y - z)
+        self._known = beta.copy(), gradient * self.scale[:, None]
+        return value * self.scale
+
+    def _add_gradient(self, out: Any, k: int, part: Any, above: Any) -> None:
+        slope = above.astype(np.float32)
+        slope -= np.float32(self.loss.level)
+        out[:, k] += slope.T @ part
+
+    def _add_value(self, out: Any, k: int, gap: Any) -> None:
+        """τ·gap - min(gap, 0) is ½|gap| + (τ - ½)·gap; sums as products, which are several times as fast here."""
+        one = np.ones(len(gap), np.float32)
+        if self.loss.level != 0.5:
+            out[:, k] += (self.loss.level - 0.5) * (one @ gap)
+        out[:, k] += 0.5 * (one @ np.abs(gap))
 
 
 class Together(Problem):

@@ -12,24 +12,21 @@ from matplotlib.figure import Figure
 from confide.papers.reproduce import Finding, Results, Trials, shape
 
 from . import _draw, _series
+from ._series import measure
 
+__all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 KIND = "l1"
-CELLS = (*_series.BY_EPSILON, *_series.BY_DELTA, _series.NONE)
 title = f"Augmented objective by privacy budget, {KIND} penalty"
 trials = Trials(published=100, full=100, quick=1)
 data = ()
 
 
 def tasks(trials: int) -> list[dict[str, Any]]:
-    return [{"trial": t} for t in range(trials)]
-
-
-def measure(trial: int) -> dict[str, Any]:
-    return _series.augmented(_series.MOST, KIND, CELLS, trial)
+    return _series.tasks(KIND, (_series.MOST,), trials)
 
 
 def table(results: Results) -> list[dict[str, Any]]:
-    return _draw.budget_rows(results.stack("augmented"), CELLS)
+    return _draw.budget_rows(results.stack("augmented"), _series.EVERY)
 
 
 def findings(results: Results) -> list[Finding]:

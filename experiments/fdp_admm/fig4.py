@@ -7,12 +7,13 @@ The text gives no numbers of this figure; its claims in words are the findings. 
 from typing import Any
 
 from . import _series
-from .fig1 import data, draw, findings, table, tasks, trials
+from ._series import measure
+from .fig1 import data, draw, findings, table, trials
 
 __all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 KIND = "l2"
 title = f"Empirical loss by number of machines, {KIND} penalty"
 
 
-def measure(workers: int, trial: int) -> dict[str, Any]:
-    return _series.losses(workers, KIND, _series.BY_EPSILON, trial)
+def tasks(trials: int) -> list[dict[str, Any]]:
+    return _series.tasks(KIND, _series.WORKERS, trials)

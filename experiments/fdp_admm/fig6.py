@@ -11,13 +11,13 @@ iteration 30.
 from typing import Any
 
 from . import _series
-from .fig3 import data, draw, findings, table, tasks, trials
+from ._series import measure
+from .fig3 import data, draw, findings, table, trials
 
 __all__ = ["data", "draw", "findings", "measure", "table", "tasks", "title", "trials"]
 KIND = "l2"
-CELLS = (*_series.BY_EPSILON, *_series.BY_DELTA, _series.NONE)
 title = f"Empirical loss by privacy budget, {KIND} penalty"
 
 
-def measure(trial: int) -> dict[str, Any]:
-    return _series.losses(_series.MOST, KIND, CELLS, trial)
+def tasks(trials: int) -> list[dict[str, Any]]:
+    return _series.tasks(KIND, (_series.MOST,), trials)

@@ -2,8 +2,9 @@
 
 Both designs of `_setting.py` are run: the printed numbers fit `as-published-tables`; `as-written`, with Theorem 2's
 step and five cells, is shown beside it. A trial is a data set of 100,000 rows and a stream of noise of its own; its 21
-cells share the rows. 100 trials at τ=.5, as in the paper, 20 at the other τ, 10 of the design as written; a run with
-fewer trials measures τ=.5 only. The privacy of every cell is assumed: nothing enforces c1.
+cells share the rows. 100 trials at τ=.5, as in the paper, 20 at the other τ, 10 of the design as written: the count
+below is that of τ=.5. A run with fewer trials measures τ=.5 only. The privacy of every cell is assumed: nothing
+enforces c1.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Table 4: as table1, with an l2 penalty on 10 machines.
 
-100 trials at τ=.5, 20 at the other τ, 10 of the design as written.
+100 trials at τ=.5, 20 at the other τ, 10 of the design as written: the count below is that of τ=.5.
 """
 
 from typing import Any

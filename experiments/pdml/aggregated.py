@@ -36,7 +36,7 @@ def tasks(trials: int) -> list[dict[str, Any]]:
 def measure(phases: str, seed: int) -> dict[str, Any]:
     found = aggregated(seed, EPSILON, PHASES[phases])
     start = {"distance": SERVERS * float(found["optimum"][0]) ** 2, "dual_start": 0.0, "labels": labels()}
-    graph, noise = network(seed), pdml.Noise(BOUND, [DEVIATION] * SERVERS, DECAY, WIDTH)
+    graph, noise = network(seed), pdml.NoiseSetting(BOUND, [DEVIATION] * SERVERS, DECAY, WIDTH)
     bounds, rest = [], []
     for t in range(1, ROUNDS + 1):
         if PHASES[phases]:
@@ -108,8 +108,8 @@ def draw(results: Results) -> Figure:
     for i, p in enumerate(PHASES):
         part = results.where(phases=p)
         ax.plot(t, part.stack("bound").mean(axis=0), ":", color=f"C{i}", label=f"{p}: bound")
-        ax.plot(t, part.stack("mean").mean(axis=0), color=f"C{i}", label=f"{p}: at w̄_i(t)")
-        ax.plot(t, part.stack("last").mean(axis=0), "--", color=f"C{i}", linewidth=1, label=f"{p}: at w̃_i(t)")
+        ax.plot(t, part.stack("mean").mean(axis=0), color=f"C{i}", label=f"{p}: at the mean w̄_i(t)")
+        ax.plot(t, part.stack("last").mean(axis=0), "--", color=f"C{i}", linewidth=1, label=f"{p}: at the last w̃_i(t)")
     ax.set(xscale="log", yscale="log", xlabel="round t", ylabel="Σ_i ΔJ on the true labels")
     ax.legend(fontsize=8)
     return figure

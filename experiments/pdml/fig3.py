@@ -2,7 +2,8 @@
 
 Chosen where the text leaves it open: ε = 0.4, a = 1, β = 0.2, V = 1, noise decay 0.8; R = 1 is the text's. The distance
 in (a) is ‖w_i - w_l‖ between the two servers farthest apart, which bounds the text's difference of norms; (1) is
-divided by the number of servers. Curves are of the broadcast classifiers w̃_i.
+divided by the number of servers. The reference is the least value of (1) at one classifier, so that both end above it
+is no finding. Curves are of the broadcast classifiers w̃_i.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ title = "Consensus and empirical risk on Adult"
 trials = Trials(published=1, full=10, quick=1)
 data = ("adult",)
 
-EPSILON, BOUND = 0.4, 1.0
+EPSILON, BOUND, BY = 0.4, 1.0, 80
 CURVES = {"labels": 0.0, "labels and ADMM": BOUND}  # what is randomised -> R
 NAMES = {"labels": "Phase 1 alone", "labels and ADMM": "Phases 1 and 2 (R = 1)"}
 
@@ -50,18 +51,17 @@ def findings(results: Results) -> list[Finding]:
     quiet, noisy = CURVES
     end = {c: apart[c][:, -1] / apart[c].max(axis=1) for c in CURVES}
     words = ", ".join(f"{NAMES[c]} {apart[c][:, -1].mean():.1g}" for c in CURVES)
-    late = {c: float(np.mean([settled(one) for one in risk[c]])) for c in CURVES}
+    rounds = {c: [settled(one) for one in risk[c]] for c in CURVES}
+    late = {c: float(np.mean(rounds[c])) for c in CURVES}
     above = {c: risk[c][:, -1] - best for c in CURVES}
     return [
         shape("(a) distances converge to 0 with and without Phase 2", "yes", f"after 100 rounds: {words}",
               max(v.max() for v in end.values()) < 1e-3),
-        shape("(b) Phase 2 keeps convergence and makes it longer", "longer",
-              f"within 1 % of its end after {late[quiet]:.0f} and {late[noisy]:.0f} rounds", late[noisy] > late[quiet]),
-        shape("(b) neither ends at the reference risk", "both above",
-              f"{above[quiet].mean():.2g} and {above[noisy].mean():.2g} above {best.mean():.4f}",
-              min(v.min() for v in above.values()) > 0),
+        shape(f"(b) Phase 2 keeps convergence, within 1 % of its end by round {BY} of 100, and makes it longer",
+              "longer", f"after {late[quiet]:.0f} and {late[noisy]:.0f} rounds, at the latest {max(rounds[noisy])}",
+              late[noisy] > late[quiet] and max(rounds[noisy]) <= BY),
         shape("(b) Phase 2 ends higher than Phase 1 alone", "yes",
-              f"{above[noisy].mean() / above[quiet].mean():.1f} times as far from the reference",
+              f"{above[quiet].mean():.2g} and {above[noisy].mean():.2g} above the reference, {best.mean():.4f}",
               np.all(above[noisy] > above[quiet])),
     ]  # fmt: skip
 

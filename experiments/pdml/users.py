@@ -1,6 +1,6 @@
-"""Each user an ε of their own: κ_j = coth(ε_j/2) a row, the weighting with less variance, and where that is not valid.
+"""Each user an ε of their own: κ_j = coth(ε_j/2) per row, a weighting with less variance, and where it is not valid.
 
-Section III-A lets users control their labels' privacy; the paper's loss (19) has one ε. With κ_j a row the correction
+Section III-A lets users control their labels' privacy; the paper's loss (19) has one ε. With κ_j per row the correction
 stays unbiased whatever ε_j depends on. Weighting a row's loss by tanh²(ε_j/2), the inverse of the variance of κ_j
 y'_j up to 1, gives less variance, and is valid only where ε_j is independent of (x, y). "Smallest" is what one common
 ε would ask for: everybody randomises with the smallest ε.
@@ -131,7 +131,7 @@ def findings(results: Results) -> list[Finding]:
               error[first, "weighted"][0] < error[first, "own"][0] < error[first, "smallest"][0]),
         number("weighting is biased where ε_j depends on the label: relative bias at 0 (closed form beside measured)",
                wrong, error[second, "weighted"][1], 0.1, ours=True),
-        own("and κ_j a row is",
+        own("there κ_j a row has less than a third of the weighting's bias",
               f"bias {error[second, 'own'][1]:.3f} against {error[second, 'weighted'][1]:.3f}",
               error[second, "own"][1] < 0.3 * error[second, "weighted"][1]),
         own("PDML reaches the optimum with any of them",
@@ -147,7 +147,7 @@ def draw(results: Results) -> Figure:
         place = np.arange(len(SCHEMES))
         ax.bar(place - 0.2, total, 0.36, label="model: distance from that of the true labels")
         ax.bar(place + 0.2, bias, 0.36, label="gradient at 0: relative bias")
-        ax.set(xticks=place, xticklabels=("smallest ε\nfor all", "κ_j a row", "weighted"), title=f"ε_j {world}")
+        ax.set(xticks=place, xticklabels=("smallest ε\nfor all", "κ_j per row", "weighted"), title=f"ε_j {world}")
     axes[0].set_ylabel("root mean square error, bias")
-    axes[1].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

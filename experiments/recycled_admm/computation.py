@@ -26,7 +26,7 @@ from . import _draw as d
 from . import _setting as s
 
 title = "Computation saved by recycling, and random starts"
-trials = Trials(published=1, full=3, quick=1)  # repetitions of the time; random starts
+trials = Trials(published=None, full=3, quick=1)  # repetitions of the time; random starts
 data = ("adult",)
 
 METHODS = ("ADMM", "R-ADMM")
@@ -94,8 +94,8 @@ def findings(results: Results) -> list[Finding]:
     apart = max(abs(float(v["loss"][-1] - zero[-1])) for _, v in ends)
     first = max(abs(float(v["loss"][0] - zero[0])) for t, v in ends if t["trial"])
     return [
-        shape("R-ADMM takes half of ADMM's argmins for the same iterations", "every even iteration is saved",
-              f"{recycled['argmins'].max()} of {admm['argmins'].max()}", saved >= 0.5),
+        own("R-ADMM takes half of ADMM's argmins for the same iterations, counted",
+            f"{recycled['argmins'].max()} of {admm['argmins'].max()}", saved >= 0.5),
         shape("R-ADMM takes much less time for the same iterations (at least a third less)", "much less computation",
               f"{faster:.0%} less: {recycled['seconds'].min():.2f} s of {admm['seconds'].min():.2f} s", faster >= 1 / 3,
               why="an argmin from a near start is cheap: warm starts save much of what recycling would"),
@@ -115,6 +115,7 @@ def draw(results: Results) -> Figure:
         done = np.arange(1, len(loss) + 1) if m == "ADMM" else (np.arange(1, len(loss) + 1) + 1) // 2
         left.plot(done, loss, "o-", markersize=2.5, linewidth=1, color=d.COLOURS[m], label=m)
     left.set(yscale="log", xlabel="argmins done", ylabel="loss above the optimum's", title="without noise")
+    d.plain_ticks(left)
     left.legend()
     seconds = [float(results.stack("seconds", part="time", method=m).min()) for m in METHODS]
     right.bar(METHODS, seconds, color=[d.COLOURS[m] for m in METHODS], width=0.5)

@@ -34,6 +34,7 @@ NETWORKS = (5, 20)
 REACHED = 1e-4  # in loss, from the centralised optimum: what counts as converged
 ODD = 49  # the last odd iteration of the figure
 SIMILAR = 1.5  # so many times ADMM's distance to the optimum, in loss, or less
+SLOWED = "only the largest γ is not (γ = 2 is chosen here): it slows R-ADMM down, as the text says of a larger γ itself"
 ETA_B = (1.0, 1.03, 1.02, 0.8, 1.01)  # Fig. 1(b)
 Q2 = (0.01, 0.005, 0.003, 0.015, 0.01)
 SPEEDS = (0, 1, 2, 3, 4, 5)  # 0: R-ADMM, the black curve
@@ -117,6 +118,7 @@ def said_of(n: int, a: dict[float | None, dict[str, Any]]) -> list[Finding]:
     swings, odd = [swing(a[g]["loss"]) for g in GAMMAS], [gap(a[g], ODD) for g in GAMMAS]
     admm, ups = gap(a[None], ODD), {g: raised(a[g]) for g in GAMMAS}
     rates = {g: gap(a[g], ODD) / admm for g in GAMMAS}
+    far = [g for g in GAMMAS if not 1 / SIMILAR < rates[g] < SIMILAR]
     return [
         shape(f"{at}: ADMM and R-ADMM reach the centralised optimum, whatever γ", "converge",
               f"after {ROUNDS_A[n]} iterations " + ", ".join(f"{gap(a[g]):+.0e} ({names[g]})" for g in a)
@@ -125,10 +127,10 @@ def said_of(n: int, a: dict[float | None, dict[str, Any]]) -> list[Finding]:
               "until converged, " + ", ".join(f"{u} of {p} even ones raise it, {u - m} are made up for ({names[g]})"
                                               for g, (p, u, m) in ups.items()),
               any(u for _, u, _ in ups.values()) and not any(m for *_, m in ups.values())),
-        shape(f"{at}: over odd iterations, as fast as ADMM (γ=0 and 0.5)", "similar rate",
+        shape(f"{at}: over odd iterations, as fast as ADMM, for every γ (within {SIMILAR:g} times)", "similar rate",
               f"L({ODD}) above the optimum, over ADMM's {admm:.4f}: "
               + ", ".join(f"{r:.2f} ({names[g]})" for g, r in rates.items()),
-              all(1 / SIMILAR < rates[g] < SIMILAR for g in (0.0, 0.5))),
+              not far, why=SLOWED if far == [max(GAMMAS)] and rates[far[0]] > 1 else ""),
         shape(f"{at}: larger γ, smaller oscillation", "yes",
               "mean |L(2k)-L(2k-1)| " + ", ".join(f"{x:.4f}" for x in swings), all(np.diff(swings) < 0)),
         shape(f"{at}: larger γ, slower", "yes",
@@ -146,8 +148,9 @@ def findings(results: Results) -> list[Finding]:
     plain, fixed = (results.one(part="limit", common=c) for c in (False, True))
     return [
         *(one for n in NETWORKS for one in said_of(n, {g: a[n, g] for g in (None, *GAMMAS)})),
-        *(shape(f"Fig. 1({p}): the faster η grows, the slower the convergence", "yes",
-                f"L(50) {start:.4f} (R-ADMM); " + ", ".join(f"{x:.4f}" for x in at[-5:]), all(np.diff(at[-5:]) > 0))
+        *(shape(f"Fig. 1({p}): a growing η slows the convergence, and the faster it grows the more", "yes",
+                f"L(50) {start:.4f} (R-ADMM); " + ", ".join(f"{x:.4f}" for x in at[-5:]),
+                all(np.diff([start, *at[-5:]]) > 0))
           for p, at in speeds.items()),
         shape("Fig. 1(b), (c): convergence to the optimum with growing η", "attained",
               f"q=1.04: {frozen[0]:.4f} above the optimum after 150 iterations, {frozen[1]:.4f} after {ROUNDS_LIMIT}; "
@@ -180,6 +183,7 @@ def draw(results: Results) -> Figure:
     titles = ("(a) η=0.5; dashed N=5, solid N=20", "(b) η$_i$q$_i^k$, q$_i$=1+m·q$_2$(i)", "(c) η=q$^k$")
     for ax, text in zip(axes, titles, strict=True):
         ax.set(title=text, xlabel="iteration t", yscale="log")
+        d.plain_ticks(ax)
         ax.legend(fontsize=7)
     axes[0].set_ylabel("L(t) above the optimum's loss")
     return figure

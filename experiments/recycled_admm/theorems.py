@@ -83,7 +83,7 @@ def findings(results: Results) -> list[Finding]:
         own(f"Theorem IV.1, sufficient only, asks for a larger γ than the {s.GAMMA:g} that converges in Fig. 1",
             "least γ: " + ", ".join(f"{v:.0f} ({at})" for at, v in c["need"].items())
             + f"; largest M_i {c['smoothness'].max():.0f} (data)", min(c["need"].values()) > s.GAMMA),
-        shape("Theorem IV.1: a sufficiently large γ always satisfies it", "always",
+        shape("Theorem IV.1: a sufficiently large γ always satisfies it (by arithmetic, not by a run)", "always",
               f"five agents with a triangle: yes; bipartite graph: {c['bipartite']}", not c["bipartite"],
               why="(ii) needs D + A ≻ 0, and D + A is singular on every bipartite graph"),
         own(f"Theorem VI.1, sufficient only, asks for more than the {r['rows']} rows an agent has, τ=0.1",
@@ -91,7 +91,7 @@ def findings(results: Results) -> list[Finding]:
             f"τ={0.1 * np.sqrt(r['plain'][tenth] / r['rows']):.2f}", r["plain"][tenth] > r["rows"]),
         own("Theorem VI.2, sufficient only, can't be met at the α of the experiments by any number of rows, τ=0.1",
             f"needs α above {r['least_rate'][tenth]:.0f}", r["least_rate"][tenth] > max(s.ALPHAS)),
-        shape("Theorem VI.2: reduces to Theorem VI.1 for α → ∞", "the same number",
+        shape("Theorem VI.2: reduces to Theorem VI.1 for α → ∞ (by arithmetic, not by a run)", "the same number",
               f"{r['ratio']:.3f} times it", abs(r["ratio"] - 1) < 0.01,
               why="a factor of 2, which the open constant w may hide"),
     ]  # fmt: skip

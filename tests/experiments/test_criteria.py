@@ -2,6 +2,7 @@
 
 Measured values are bent at random (exchanged between tasks, scaled, reversed, sorted, negated), and each finding of an
 experiment must come out both ways. A verdict that is a constant of the code fails here, whichever constant it is.
+A case is of the group of its paper's tests, whose worker has run the experiment.
 """
 
 import warnings
@@ -14,6 +15,7 @@ from confide.papers.reproduce.experiment import names
 from confide.papers.reproduce.findings import DIFFERS
 
 TRIES = 400
+INVENTED = {"larger ε and smaller R give better accuracy"}  # 49 orders at once: test_invented.py has yes and no
 
 
 def bent(value, how, rng):
@@ -76,6 +78,22 @@ def variants(results, rng):
     )
 
 
+def ordered(results, rng):
+    """Every number follows from its task alone: it rises or falls with each parameter, as if there were no chance.
+
+    What many comparisons must say with one voice does not come about by values bent each by itself.
+    """
+    numbers = {k for task, _ in results for k, v in task.items() if isinstance(v, int | float)}
+    levels = {k: sorted({task[k] for task, _ in results if k in task}) for k in numbers}
+    trend = {k: rng.choice([-0.3, 0.3]) for k in sorted(numbers)}
+
+    def value_of(task, value):
+        level = np.exp(sum(trend[k] * levels[k].index(task[k]) for k in numbers if k in task))
+        return bent(value, lambda a, rng: np.full(a.shape, level), rng)
+
+    return Results([(task, value_of(task, value)) for task, value in results], results.trials)
+
+
 def scaled(value, factor):
     """Numbers times one factor for all tasks, which moves one measured quantity against the others."""
     if (isinstance(value, np.ndarray) and value.dtype.kind == "f") or isinstance(value, float):
@@ -83,23 +101,30 @@ def scaled(value, factor):
     return value
 
 
+def case(paper, name):
+    group = pytest.mark.xdist_group(f"experiments/test_{paper.replace('-', '_')}.py")
+    return pytest.param(paper, name, id=f"{paper} {name}", marks=group)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("paper, name", names(), ids=[" ".join(pair) for pair in names()])
+@pytest.mark.parametrize("paper, name", [case(*pair) for pair in names()])
 def test_every_verdict_can_say_yes_and_no(quick, paper, name):
     outcome = quick(paper, name)
     rng = np.random.default_rng(0)
     seen = [{f.verdict == DIFFERS} for f in outcome.findings]
-    for _ in range(TRIES):
+    for attempt in range(TRIES + TRIES // 10):
         if all(len(s) == 2 for s in seen):
             break
+        make = variants if attempt < TRIES else ordered
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = outcome.experiment.module.findings(variants(outcome.results, rng))
+                found = outcome.experiment.module.findings(make(outcome.results, rng))
         except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
             continue  # values that no run gives
         assert len(found) == len(seen), "the number of findings depends on values"
         for said, finding in zip(seen, found, strict=True):
             said.add(finding.verdict == DIFFERS)
-    stuck = [f"{f.what} ({f.verdict})" for f, s in zip(outcome.findings, seen, strict=True) if len(s) < 2]
+    stuck = [f"{f.what} ({f.verdict})" for f, s in zip(outcome.findings, seen, strict=True)
+             if len(s) < 2 and f.what not in INVENTED]  # fmt: skip
     assert not stuck, stuck

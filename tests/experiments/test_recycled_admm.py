@@ -91,6 +91,13 @@ def test_fig5_orders_the_methods_at_equal_bounds(quick):
     assert sure["exact_epsilon"] < 1.02 * table["MR-ADMM", 1.0]["exact_epsilon"]
 
 
+def test_varied_parameters_have_equal_bounds_agent_by_agent(quick):
+    one, *others = [[row[f"bound of agent {i}"] for i in range(1, 6)] for row in quick(PAPER, "varied").table]
+    assert len(others) == 3 and np.ptp(one) > 1  # they do vary
+    for other in others:
+        np.testing.assert_allclose(other, one)
+
+
 def test_even_steps_bring_nothing(quick):
     table = rows(quick(PAPER, "even-steps"), "method", "alpha", "recycle")
     for method in ("R-ADMM", "MR-ADMM"):
@@ -130,7 +137,8 @@ def test_theorems_ask_for_more_than_the_experiments_have(quick):
 
 
 @pytest.mark.parametrize(
-    "name", ["fig1", "fig2", "fig3", "fig4", "fig5", "even-steps", "output-perturbation", "computation", "theorems"]
+    "name",
+    ["fig1", "fig2", "fig3", "fig4", "fig5", "even-steps", "output-perturbation", "computation", "theorems", "varied"],
 )
 def test_what_differs_has_a_cause(quick, name):
     outcome = quick(PAPER, name)

@@ -8,7 +8,7 @@ import pytest
 
 from confide.files import sources
 from confide.papers.reproduce import experiments, find
-from confide.papers.reproduce.experiment import PACKAGE, home, names
+from confide.papers.reproduce.experiment import PACKAGE, _measuring, home, names
 
 TASK = {"kind": "a", "seed": 0}
 
@@ -51,7 +51,8 @@ def test_a_changed_file_is_read_again(folder):
         ("figsize=(4, 3)", "figsize=(5, 3)", True), ("Second paragraph", "Another", True), ("0.01", "0.02", True),
         ('"Means of normal draws"', '"Means"', True), ("full=6", "full=7", True),
         ("time.sleep", "# why\n    time.sleep", True),
-        ("draws**2", "draws**4", False), ('KINDS = ("a", "b")', 'KINDS = ("a", "b", "c")', False),
+        ('KINDS = ("a", "b")', 'KINDS = ("a", "b", "c")', True),  # `measure` is told of it by its task alone
+        ("draws**2", "draws**4", False),
         ("size=(1, 4)", "size=(1, len(title))", False),  # from here on the title matters
     ],
 )  # fmt: skip
@@ -60,9 +61,37 @@ def test_a_kept_task_stays_valid_until_what_measures_it_changes(folder, old, new
     assert (edit(folder, old, new).key(TASK) == before) is same
 
 
+@pytest.mark.parametrize(
+    ("begins", "old", "new"),
+    [
+        ("N = 4\n\n\ndef size():\n    return (1, N)\n", "N = 4", "N = 5"),  # a constant of a function of `measure`
+        ("M, N = 1, 4\n\n\ndef size():\n    return (M, N)\n", "M, N = 1, 4", "M, N = 1, 5"),
+        ("def size():\n    return (1, 4)\nprint(size())\n", "(1, 4)", "(1, 5)"),  # a call when the file is read
+        ("def size():\n    return (1, 4)\nDONE = size()\n", "(1, 4)", "(1, 5)"),
+        ("def size():\n    return (1, globals()['N'])\nN = 4\n", "N = 4", "N = 5"),  # looked up by its name
+        ("N = [4]\nN += [2]\ndef size():\n    return (1, N[0])\n", "[2]", "[3]"),
+    ],
+)
+def test_whatever_measure_reaches_counts(folder, begins, old, new):
+    edit(folder, 'KINDS = ("a", "b")\n', f'KINDS = ("a", "b")\n{begins}')
+    before = edit(folder, "size=(1, 4)", "size=size()").key(TASK)
+    assert edit(folder, old, new).key(TASK) != before
+
+
 def test_a_title_that_is_measured_with_counts(folder):
     before = edit(folder, "size=(1, 4)", "size=(1, len(title))").key(TASK)
     assert edit(folder, '"Means of normal draws"', '"Means"').key(TASK) != before
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_words_of_an_error_count_if_measure_may_read_them(folder, read):
+    check = "def check(x):\n    if x < 0:\n        raise ValueError('too small')\n"
+    (folder / "one_paper" / "_check.py").write_text(check)
+    edit(folder, "import os, time\n", "import os, time\nfrom ._check import check\n")
+    caught = "    try:\n        check(seed)\n    except ValueError as error:\n        return {'draws': str(error)}\n"
+    before = edit(folder, "    time.sleep", f"{caught if read else '    check(seed)'}\n    time.sleep").key(TASK)
+    assert (edit(folder, "too small", "below 0", "_check.py").key(TASK) != before) is read
+    assert edit(folder, "x < 0", "x < 1", "_check.py").key(TASK) != before
 
 
 def test_shared_files_count_but_not_the_drawing(folder):
@@ -125,7 +154,7 @@ def test_no_code_that_runs_is_left_out(paper, name, monkeypatch):
     experiment = find(paper, name)
     file = Path(experiment.module.__file__)
     packages = {**sources.HERE, PACKAGE: home()}
-    counted = sources.sources(sources.parsed(file), f"{PACKAGE}.{file.parent.name}.{file.stem}", packages)
+    counted = sources.sources(_measuring(file), f"{PACKAGE}.{file.parent.name}.{file.stem}", packages)
     task = experiment.module.tasks(1)[0]
     experiment.module.measure(**task)  # compiles, and loads what is loaded when first used
     called = set()

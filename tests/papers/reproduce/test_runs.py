@@ -98,6 +98,61 @@ def test_only_what_is_missing_is_measured(folder, monkeypatch, tmp_path):
     assert len(said()) == 13 and len(kept("out")) == 6
 
 
+def test_a_task_of_two_experiments_is_measured_once(folder, monkeypatch, tmp_path):
+    """The same `measure` from a file that both import: other tasks, words and criteria do not matter."""
+    said = log(monkeypatch, tmp_path)
+    one = folder / "one_paper" / "fig1.py"
+    text = one.read_text()
+    head, tail = text.index("def measure"), text.index("def table")
+    imports = "import os, time\nimport numpy as np\nfrom ._setting import PAUSE, SCALE\n\n\n"
+    one.with_name("_shared.py").write_text(imports + text[head:tail])
+    text = text[:head] + text[tail:]
+    one.write_text(text.replace("import os, time\n", "from ._shared import measure\n"))
+    one.with_name("fig2.py").write_text(
+        one.read_text().replace("Means", "Other means").replace("0.01", "0.02").replace("range(trials)", "range(1, 3)")
+    )
+    both = [find("one-paper", name) for name in ("fig1", "fig2")]
+    first, second = reproduce(both, "out", quick=True, jobs=1)
+    assert sorted(said()) == ["a0", "a1", "a2", "b0", "b1", "b2"] and not first.error + second.error
+    draws = {o: o.results.stack("draws", kind="a") for o in (first, second)}
+    assert np.array_equal(draws[first][1], draws[second][0]) and len(draws[second]) == 2
+    seconds = [json.loads(Path(f"out/one-paper/{n}/timing.json").read_text())["core_seconds"] for n in ("fig1", "fig2")]
+    assert sum(seconds) == pytest.approx(first.seconds + second.seconds, abs=2e-3)
+    one.with_name("fig2.py").write_text(one.read_text() + "\n\nprint(KINDS)\n")  # code of its own: no longer the same
+    assert find("one-paper", "fig2").digest != find("one-paper", "fig1").digest
+
+
+def test_the_page_says_how_long_one_run_of_everything_took(folder):
+    toy("out", quick=True)
+    assert " in one run" not in Path("out/index.md").read_text()  # fewer trials than the full number
+    toy("out")
+    assert " in one run" not in Path("out/index.md").read_text()  # some were there before
+    toy("out", fresh=True)
+    assert " on 1 core in one run.\n" in Path("out/index.md").read_text()
+    toy("out")
+    assert " on 1 core in one run.\n" in Path("out/index.md").read_text()  # nothing was measured since
+    path = folder / "one_paper" / "fig1.py"
+    path.with_name("fig2.py").write_text(path.read_text())
+    reproduce([find("one-paper", "fig2")], "out", jobs=1)
+    assert " in one run" not in Path("out/index.md").read_text()  # fig2 came later
+
+
+def test_the_page_says_what_the_last_run_left_out(folder):
+    path = folder / "one_paper" / "fig1.py"
+    path.with_name("fig2.py").write_text(path.read_text().replace("draws**2", "draws**4"))
+    both = [find("one-paper", name) for name in ("fig1", "fig2")]
+    reproduce(both, "out", quick=True, jobs=1)
+    assert "Not measured" not in Path("out/index.md").read_text()
+    reproduce(both[:1], "out", quick=True, jobs=1, skipped={"one-paper fig2": "no data"})
+    page = Path("out/index.md").read_text()
+    assert "what is shown of them is older: one-paper fig2.\n" in page
+    assert page.count("Not measured in the last run: its data was missing.") == 1
+    reproduce(both[:1], "out", quick=True, jobs=1)
+    assert "older: one-paper fig2" in Path("out/index.md").read_text()  # still not
+    reproduce(both[1:], "out", quick=True, jobs=1)
+    assert "Not measured" not in Path("out/index.md").read_text()
+
+
 def test_a_figure_is_redrawn_without_measuring(folder, monkeypatch, tmp_path):
     said = log(monkeypatch, tmp_path)
     toy("out", quick=True)
@@ -158,7 +213,7 @@ def test_a_failure_names_its_task_and_leaves_the_others(folder):
     assert not good.error and good.findings
     assert far.error == "one-paper fig2, task {'kind': 'a', 'seed': 1}: too far"
     assert "KeyError: 'missing'" in missing.error and "measure returned a object" in odd.error
-    assert "must return a dict, gave a int" in number.error and "NameError" in picture.error
+    assert "measure returned a int: must be a dict" in number.error and "NameError" in picture.error
     assert "one-paper fig1" in Path("out/index.md").read_text() and "fig2" not in Path("out/index.md").read_text()
 
 

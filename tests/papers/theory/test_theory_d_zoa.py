@@ -92,7 +92,7 @@ def test_29_with_the_matrices_of_section_v_written_out():
         / (2 * rho * d**2 * n**2 * eps**2 * lam[lam > 1e-9][0])
         for d, n in zip(GRAPH.degrees, rows, strict=True)
     ]
-    gap = d_zoa.outer_gap(GRAPH, beta, M, eps, delta, gradient_bound=1.0, penalty=rho, rows=rows)
+    gap = d_zoa.outer_gap(GRAPH, beta, M, eps, delta, gradient_bound=1.0, coupling=rho, rows=rows)
     assert gap.start == pytest.approx(w @ (rho * Lp / 2) @ w / M)
     assert gap.privacy == pytest.approx(sum(each)) and gap.printed == pytest.approx(max(each))
     assert gap.total == gap.start + gap.privacy
@@ -104,7 +104,7 @@ def test_29_with_the_matrices_of_section_v_written_out():
     (lambda: d_zoa.inner_rounds(10, 1e-9, 0.54, 1e3, 0.5), r"\(23\) is not met by any T up to"),
     (lambda: d_zoa.inner_rounds(10, 1.0, 0.54, math.nan, 0.5), "solution_norm=.*: must be finite"),
     (lambda: d_zoa.inner_gap(10, 0, 1.0, 1.0, 1.0, 1.0, 0.5), "inner_rounds=0: must be finite and above 0"),
-    (lambda: d_zoa.outer_gap(GRAPH, [1.0], 10, 2.0, 1e-3, gradient_bound=1.0, penalty=1.0, rows=5), "as Theorem 1"),
+    (lambda: d_zoa.outer_gap(GRAPH, [1.0], 10, 2.0, 1e-3, gradient_bound=1.0, coupling=1.0, rows=5), "as Theorem 1"),
 ])  # fmt: skip
 def test_what_cannot_be_met_is_said_in_one_line(call, line):
     with pytest.raises(ValueError, match=line) as caught:

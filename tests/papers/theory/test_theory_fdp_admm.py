@@ -12,7 +12,7 @@ from confide.papers.theory import fdp_admm as theory
 
 PAPER = theory.Constants(
     gradient_bound=1.07, penalty_slope=math.sqrt(50), solution_norm=1.19, width=50, rows=2000, workers=50,
-    penalty=0.1, penalty_strength=0.05, dual_bound=1.0, epsilon=0.1, delta=1e-6,
+    coupling=0.1, penalty_strength=0.05, dual_bound=1.0, epsilon=0.1, delta=1e-6,
 )  # fmt: skip
 
 
@@ -43,11 +43,11 @@ def test_more_privacy_means_a_looser_bound_and_smaller_steps():
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.8])
 def test_sensitivity_is_attained_for_the_check_loss(level):
     """The gradient of a row x is (1{y ≤ xᵀw} - τ)·x; the worst pair of rows of norm c1 is found by search."""
-    c1, rows, penalty, step = 1.5, 40, 0.1, 5.0
+    c1, rows, coupling, step = 1.5, 40, 0.1, 5.0
     gradients = [(s - level) * x for s in (0.0, 1.0) for x in (c1, -c1)]
-    worst = max(abs(a - b) for a in gradients for b in gradients) / rows / (penalty + 1 / step)
-    assert theory.sensitivity(c1, rows, penalty, step, level) == pytest.approx(worst)
-    assert theory.sensitivity(c1, rows, penalty, step) >= worst
+    worst = max(abs(a - b) for a in gradients for b in gradients) / rows / (coupling + 1 / step)
+    assert theory.sensitivity(c1, rows, coupling, step, level) == pytest.approx(worst)
+    assert theory.sensitivity(c1, rows, coupling, step) >= worst
 
 
 def test_noise_and_total_against_mpmath():

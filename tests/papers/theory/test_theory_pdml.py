@@ -94,10 +94,10 @@ def both_sides(graph, strong, smooth, rate, shaken, T):
     """Of (26), round by round."""
     A, c, best = quadratics(graph.size, strong, smooth)
     theta = shaken * np.random.default_rng(1).normal(size=(T, graph.size, 2)) * 0.95 ** np.arange(T)[:, None, None]
-    seen, _ = trajectory(graph, A, c, rate.penalty, theta)
+    seen, _ = trajectory(graph, A, c, rate.coupling, theta)
     values, vectors = np.linalg.eigh((np.diag(graph.degrees) - graph.adjacency.toarray()) / 2)
     inverse = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0)
-    r_opt = -(vectors * inverse) @ vectors.T @ (np.einsum("nij,j->ni", A, best) - c) / (2 * rate.penalty)
+    r_opt = -(vectors * inverse) @ vectors.T @ (np.einsum("nij,j->ni", A, best) - c) / (2 * rate.coupling)
     start = graph.size * best @ best + rate.dual * np.sum(r_opt**2)
     t, size = np.arange(1, T + 1), np.sum(theta**2, axis=(1, 2))
     rhs = rate.contraction**t * (start + rate.noise * np.cumsum(rate.contraction**-t * size))
@@ -123,7 +123,7 @@ def test_iterates_on_any_graph_stay_below_the_bound_on_average(graph, beta):
         theta = np.random.default_rng(seed).normal(size=(T, n, 2)) * decay ** (np.arange(T)[:, None, None] / 2)
         _, own = trajectory(graph, A, c, beta, theta)
         gaps.append(value(own).mean() - value(np.tile(best, (n, 1))))
-    noise = pdml.Noise(0.0, [1.0] * n, decay, 2)
+    noise = pdml.NoiseSetting(0.0, [1.0] * n, decay, 2)
     bound = pdml.any_graph(graph, beta, noise, T, radius=1.0, **zero_labels(distance=n * best @ best)).value
     assert np.mean(gaps) <= bound + 4 * np.std(gaps) / math.sqrt(len(gaps))
     still = pdml.theorem2(graph, beta, T, **zero_labels(distance=n * best @ best)).value
@@ -134,7 +134,7 @@ def test_iterates_on_any_graph_stay_below_the_bound_on_average(graph, beta):
 def test_theorem_1_is_the_sum_it_prints():
     graph, t, n = Graph.complete(2), 50, 2
     rate = pdml.lemma5(graph, 0.5, 0.6, **{**OPEN, "lambda1": 3.0})
-    C, noise = rate.contraction, pdml.Noise(2.0, [1.0, 0.5], 0.3, 4)
+    C, noise = rate.contraction, pdml.NoiseSetting(2.0, [1.0, 0.5], 0.3, 4)
     bound = pdml.theorem1(
         graph, rate, noise, t, a=1.0, kappa=1.0, distance=3.0, dual_distance=5.0, dual_start=0.2, labels=0.7
     )
@@ -147,11 +147,11 @@ def test_theorem_1_is_the_sum_it_prints():
     assert by_hand <= bound.terms["distance to w̃_opt"] * (1 + 1e-12)
     start, still = 3 + rate.dual * 5, rate.noise * total / (C - 0.3)
     assert_allclose(bound.terms["distance to w̃_opt"], C / (1 - C) / (2 * t) * (start + still) + 1)
-    assert_allclose(bound.terms["iterations"], rate.penalty / t * (0.2 + 3 + (0.5 + 2) * total / 0.7))  # L₊, L₋: 2
+    assert_allclose(bound.terms["iterations"], rate.coupling / t * (0.2 + 3 + (0.5 + 2) * total / 0.7))  # L₊, L₋: 2
     assert_allclose(bound.terms["objective noise"], 4.0)
     assert_allclose(bound.value, sum(bound.terms.values()))
     with pytest.raises(pdml.NotSatisfiable, match="needs it below C"):
-        pdml.theorem1(graph, rate, pdml.Noise(1, [1, 1], 0.99, 4), t, a=1, kappa=1, distance=1, dual_distance=1,
+        pdml.theorem1(graph, rate, pdml.NoiseSetting(1, [1, 1], 0.99, 4), t, a=1, kappa=1, distance=1, dual_distance=1,
                       **zero_labels())  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def test_objective_noise_of_the_two_shapes():
     for shape, eta in (("ball", rng.normal(size=(10, 6))), ("cube", rng.uniform(-1, 1, size=(10, 6)))):
         if shape == "ball":
             eta /= np.linalg.norm(eta, axis=1, keepdims=True)
-        bound = pdml.corollary1(10, pdml.Noise(3.0, [1.0], 0.5, 6, shape), a=2.0, kappa=1.0, labels=0.0).value
+        bound = pdml.corollary1(10, pdml.NoiseSetting(3.0, [1.0], 0.5, 6, shape), a=2.0, kappa=1.0, labels=0.0).value
         assert_allclose(bound, 9 * (6 if shape == "cube" else 1) / (10 * 2))
         assert np.sum((3 * eta.mean(axis=0)) ** 2) / (2 * 2.0 * 10) <= bound
 
@@ -207,8 +207,8 @@ def test_one_logarithm_covers_some_servers_and_not_any_number():
 
 
 @pytest.mark.parametrize("call", [
-    lambda: pdml.logistic_bounds(-1, 1), lambda: pdml.label_factor(0), lambda: pdml.Noise(1, [1], 1.0, 2),
-    lambda: pdml.Noise(1, [1], 0.5, 2, "disc"), lambda: pdml.condition(Graph.ring(5), 0.0, 1.0),
+    lambda: pdml.logistic_bounds(-1, 1), lambda: pdml.label_factor(0), lambda: pdml.NoiseSetting(1, [1], 1.0, 2),
+    lambda: pdml.NoiseSetting(1, [1], 0.5, 2, "disc"), lambda: pdml.condition(Graph.ring(5), 0.0, 1.0),
     lambda: pdml.label_term(1.0, [10], [0.1], pdml.logistic_bounds(1, 1), 1.5),
 ])  # fmt: skip
 def test_bad_input_is_one_line(call):

@@ -124,7 +124,7 @@ def test_below_the_least_noise_rate_no_number_of_rows_is_enough():
         (lambda: theory.condition(TAIL, 1.0, -1.0, 1.0, L=2, mu=2), "damping=-1"),
         (lambda: theory.condition(TAIL, [1.0, 2.0], 1.0, 1.0, L=2, mu=2), "one per agent"),
         (lambda: theory.condition(TAIL, 1.0, 1.0, 0.0, L=2, mu=2), "smoothness=0"),
-        (lambda: theory.condition(TAIL, 1.0, 1.0, 1.0, L=2, mu=2, next_penalty=0.9), "η_i\\(t\\+1\\)"),
+        (lambda: theory.condition(TAIL, 1.0, 1.0, 1.0, L=2, mu=2, next_coupling=0.9), "η_i\\(t\\+1\\)"),
         (lambda: theory.rows_needed(0.0, 0.1, 1.0, 1.0, w=1.0), "failure=1"),
         (lambda: theory.rows_needed(0.0, 0.1, 0.0, 0.5, w=1.0), "reference_norm=0"),
         (lambda: theory.least_noise_rate(0.0, 0.1, 1.0, 0.5, a=0.0, width=3, loss_weight=1.0), "a=0"),

@@ -4,6 +4,7 @@ An experiment is one file of the repository's folder `experiments` (its README s
 `confide reproduce` runs it. Nothing of confide's core imports this package.
 """
 
+from confide.papers.reproduce.choosing import choose
 from confide.papers.reproduce.experiment import Experiment, Trials, experiments, find
 from confide.papers.reproduce.findings import Finding, number, own, shape
 from confide.papers.reproduce.results import Results
@@ -11,6 +12,6 @@ from confide.papers.reproduce.runner import Outcome, reproduce
 from confide.papers.reproduce.work import measure
 
 __all__ = [
-    "Experiment", "Finding", "Outcome", "Results", "Trials", "experiments", "find", "measure", "number", "own",
-    "reproduce", "shape",
+    "Experiment", "Finding", "Outcome", "Results", "Trials", "choose", "experiments", "find", "measure", "number",
+    "own", "reproduce", "shape",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,7 @@ from confide.files import sources
 PACKAGE = "confide_experiments"
 MADE_OF = ("title", "trials", "data", "tasks", "measure", "table", "findings", "draw")
 AFTERWARDS = ("title", "trials", "data", "tasks", "table", "findings", "draw")  # a task's value does not depend on them
+LOOKED_UP = {"globals", "locals", "vars", "eval", "exec", "getattr", "__name__"}  # names used that no one can read off
 DRAWING = "_draw.py"  # neither does it on this file
 
 
@@ -148,34 +150,60 @@ def digest(paper: str, name: str) -> str:
     measuring = _measuring(file)
     try:
         packages = {**sources.HERE, PACKAGE: home()}
-        files = sources.sources(measuring, f"{PACKAGE}.{file.parent.name}.{file.stem}", packages)
-        imported = sources.digest(f for f in files if f.name != DRAWING)
+        named = f"{PACKAGE}.{file.parent.name}.{file.stem}"
+        files = [f for f in sources.sources(measuring, named, packages) if f.name != DRAWING]
+        read = sources.reads_errors(measuring) or any(_reads_errors(f, f.stat().st_mtime_ns) for f in files)
+        imported = sources.digest(files, words=read)
         return hashlib.sha256(f"{ast.dump(measuring)}\n{imported}".encode()).hexdigest()
     except SyntaxError as error:
         raise ConfideError(f"{_place(Path(error.filename or file))}, line {error.lineno}: {error.msg}") from None
 
 
+@lru_cache(512)
+def _reads_errors(file: Path, _time: int) -> bool:
+    return sources.reads_errors(sources.parsed(file))
+
+
 def _measuring(file: Path) -> ast.Module:
-    """The file's code without docstring and without what is done with results, unless the rest uses it."""
+    """The file's code that `measure` may depend on: without docstring, and without what nothing of the rest uses.
+
+    Left out are only definitions that do nothing by themselves, so that files with the same `measure` know the same
+    task by the same key, whatever else is in them.
+    """
     tree = _parse(file)
-    apart = [node for node in tree.body if _defines(node) in AFTERWARDS or sources.is_text(node)]
-    rest = [node for node in tree.body if node not in apart]
-    used = {n.id for node in rest for n in ast.walk(node) if isinstance(n, ast.Name)}
-    tree.body = [node for node in tree.body if node in rest or _defines(node) in used]
-    used = {"measure"} | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    for node in tree.body:
+    body = [node for node in tree.body if not sources.is_text(node)]
+    if not _names(tree.body) & LOOKED_UP:
+        kept = [node for node in body if not _defines(node) or not (_defines(node) <= {*AFTERWARDS} or _inert(node))]
+        while more := [node for node in body if node not in kept and _defines(node) & {"measure", *_names(kept)}]:
+            kept += more
+        body = [node for node in body if node in kept]
+    used = {"measure", *_names(body)}
+    for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [a for a in node.names if a.name == "*" or (a.asname or a.name).split(".")[0] in used]
-    tree.body = [node for node in tree.body if getattr(node, "names", True)]
+    tree.body = [node for node in body if getattr(node, "names", True)]
     return tree
 
 
-def _defines(node: ast.stmt) -> str | None:
+def _names(nodes: list[ast.stmt]) -> set[str]:
+    return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _defines(node: ast.stmt) -> set[str]:
+    """The names that a function or an assignment makes; none of any other statement."""
     if isinstance(node, ast.FunctionDef):
-        return node.name
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id
-    return None
+        return {node.name}
+    if isinstance(node, ast.Assign):
+        made = [e for target in node.targets for e in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        return {e.id for e in made if isinstance(e, ast.Name)} if all(isinstance(e, ast.Name) for e in made) else set()
+    return set()
+
+
+def _inert(node: ast.stmt) -> bool:
+    """Whether making it calls nothing: a function without decorators, a value without calls."""
+    if isinstance(node, ast.FunctionDef):
+        return not node.decorator_list and not any(isinstance(n, ast.Call) for n in ast.walk(node.args))
+    return not any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(node))
 
 
 def _parse(file: Path) -> ast.Module:

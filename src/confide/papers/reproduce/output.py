@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide._version import __version__
-from confide.errors import MissingExtra
 from confide.files import write_whole
+from confide.files.pictures import check_drawing
 from confide.files.plain import without_infinity
 from confide.papers.reproduce.provenance import judged
 
@@ -52,11 +52,10 @@ def write(outcome: Outcome, tasks: list[dict[str, Any]], svg: bool = False) -> N
 
 def draw(outcome: Outcome, svg: bool = False) -> dict[str, bytes]:
     """The figure as PNG, and as SVG if wanted, without date or program in them."""
-    try:
-        import cycler
-        from matplotlib import rc_context
-    except ImportError:
-        raise MissingExtra("the figures need matplotlib: pip install 'confide[plot]'") from None
+    check_drawing()
+    import cycler
+    from matplotlib import rc_context
+
     files = {}
     with rc_context({**STYLE, "axes.prop_cycle": cycler.cycler(color=COLOURS)}):
         figure = outcome.experiment.module.draw(outcome.results)

@@ -14,20 +14,22 @@ from typing import Any
 
 from confide.errors import ConfideError
 from confide.files import write_whole
+from confide.papers.reproduce import last
 from confide.papers.reproduce.experiment import digest, names, paper_titles
 from confide.papers.reproduce.findings import DIFFERS, IN_SHAPE, MATCHES, VERDICTS
 
 Document = dict[str, Any]
 TOP = """# The papers' figures and tables, reproduced
 
-Made by `confide reproduce`: {experiments} experiments, {time} of one core in all.
+Made by `confide reproduce`: {experiments} experiments, {time} of one core in all{wall}.
 **{claims} claims of the papers**: {matches} match within the stated distance, {shape} match in shape, {differs} differ
 for the reason given{open}. A sentence that is judged in several figures or tables is one claim, and differs if it
 does in any of them.
 **{own} checks of our own**, of what no paper says: {held} hold, {failed} do not{own_open}.
-{criteria}Every run is a simulation: its noise is seeded and protects nobody.{earlier}
+{criteria}{left}Every run is a simulation: its noise is seeded and protects nobody.{earlier}
 """
 EARLIER = "Measured with earlier code than the present."
+OLDER = "Not measured in the last run: its data was missing."
 SHARED = 2  # claims from which on a cause is told once for the paper
 PRINTED = re.compile(r"(fig|table)(\d+)")  # names of what is in a paper; any other experiment is ours
 NOUN = {"fig": "figures", "table": "tables"}
@@ -35,7 +37,7 @@ NO_CAUSE = "no cause is known"  # how a cause begins that says so
 
 
 @dataclass(frozen=True)
-class Claim:
+class JudgedSentence:
     """A sentence, and what each experiment that judges it found: name -> finding."""
 
     what: str
@@ -60,16 +62,16 @@ class Claim:
         return any(not why.strip() or why.startswith(NO_CAUSE) for why in self.causes)
 
 
-def claims(documents: list[Document]) -> list[Claim]:
+def claims(documents: list[Document]) -> list[JudgedSentence]:
     """What is judged in the experiments of one paper; equal sentences of its numbered figures, or tables, are one."""
-    merged: dict[tuple[Any, ...], Claim] = {}
+    merged: dict[tuple[Any, ...], JudgedSentence] = {}
     for document in documents:
         printed, seen = PRINTED.fullmatch(document["name"]), Counter[tuple[str, bool]]()
         for finding in document["findings"]:
             sentence = (finding["what"], finding["ours"])
             seen[sentence] += 1
             key = (printed[1] if printed else document["name"], *sentence, seen[sentence])
-            merged.setdefault(key, Claim(*sentence, {})).found[document["name"]] = finding
+            merged.setdefault(key, JudgedSentence(*sentence, {})).found[document["name"]] = finding
     return list(merged.values())
 
 
@@ -78,7 +80,11 @@ def write_page(out: Path) -> Path | None:
     documents = finished(out)
     if not documents:
         return None
-    write_whole(out / "index.md", page(documents).encode())
+    skipped = last.read(out)["skipped"]
+    for document in documents:
+        document["older"] = _title(document) in skipped
+    wall = last.took(out, {_title(d): d.get("code", "") for d in documents})
+    write_whole(out / "index.md", page(documents, wall).encode())
     return out / "index.md"
 
 
@@ -106,8 +112,12 @@ def is_current(document: Document) -> bool:
         return False
 
 
-def page(documents: list[Document]) -> str:
-    """The page as Markdown."""
+def _title(document: Document) -> str:
+    return f"{document['paper']} {document['name']}"
+
+
+def page(documents: list[Document], wall: str = "") -> str:
+    """The page as Markdown; `wall` is how long one run of them all took."""
     papers = {
         paper: [d for d in documents if d["paper"] == paper] for paper in dict.fromkeys(d["paper"] for d in documents)
     }
@@ -122,6 +132,7 @@ def page(documents: list[Document]) -> str:
         experiments=len(documents), time=_about(sum(document["seconds"] for document in documents)),
         claims=count.total(), matches=count[MATCHES], shape=count[IN_SHAPE],
         differs=count[DIFFERS], open=said.get(False, ""), own_open=said.get(True, ""),
+        wall=wall, left=last.left_out(_title(d) for d in documents if d.get("older")),
         own=own.total(), held=own[MATCHES] + own[IN_SHAPE], failed=own[DIFFERS], criteria=criteria(documents),
         earlier=f" {earlier} of the experiments were measured with earlier code, and say so." if earlier else "",
     ), contents(papers, judged)]  # fmt: skip
@@ -153,23 +164,23 @@ def criteria(documents: list[Document]) -> str:
     return f"Measured{at}; not known to be judged by criteria committed before the run: {some}.\n"
 
 
-def causes(judged: list[Claim]) -> dict[str, str]:
+def causes(judged: list[JudgedSentence]) -> dict[str, str]:
     """Causes that several differences of a paper have -> the letter they are called by."""
     count = Counter(why for claim in judged for why in claim.causes if why)
     many = [why for why, n in count.items() if n >= SHARED]
     return {why: f"cause {chr(ord('A') + i)}" for i, why in enumerate(many)}
 
 
-def spans(judged: list[Claim]) -> list[tuple[str, ...]]:
+def spans(judged: list[JudgedSentence]) -> list[tuple[str, ...]]:
     """The groups of experiments that have claims in common."""
     return list(dict.fromkeys(claim.places for claim in judged if len(claim.places) > 1))
 
 
 def laid_out(
-    documents: list[Document], judged: list[Claim]
-) -> list[tuple[Document | None, tuple[str, ...], list[Claim]]]:
+    documents: list[Document], judged: list[JudgedSentence]
+) -> list[tuple[Document | None, tuple[str, ...], list[JudgedSentence]]]:
     """(experiment, its name, its own claims) in order; before the first of a group (None, the group, its claims)."""
-    out: list[tuple[Document | None, tuple[str, ...], list[Claim]]] = []
+    out: list[tuple[Document | None, tuple[str, ...], list[JudgedSentence]]] = []
     for document in documents:
         name = document["name"]
         for where in (*(w for w in spans(judged) if w[0] == name), (name,)):
@@ -178,7 +189,7 @@ def laid_out(
     return out
 
 
-def contents(papers: dict[str, list[Document]], judged: dict[str, list[Claim]]) -> str:
+def contents(papers: dict[str, list[Document]], judged: dict[str, list[JudgedSentence]]) -> str:
     """One line an experiment, and one for each group that has claims in common."""
     lines = ["| experiment | shows | match | in shape | differ | own checks |", "|---|---|---:|---:|---:|---:|"]
     for paper, documents in papers.items():
@@ -211,7 +222,7 @@ def _noun(where: tuple[str, ...]) -> str:
     return NOUN[found[1]]
 
 
-def together(paper: str, where: tuple[str, ...], judged: list[Claim], shared: dict[str, str]) -> str:
+def together(paper: str, where: tuple[str, ...], judged: list[JudgedSentence], shared: dict[str, str]) -> str:
     """The claims that a group of figures or tables has in common, each in one line with what every one of them gave."""
     name = span(where)
     lines = [
@@ -249,13 +260,15 @@ def _value(finding: Document, alone: bool) -> str:
     return said if alone else f"{said} ({finding['published']})"
 
 
-def _because(claim: Claim, shared: dict[str, str], before: str) -> str:
+def _because(claim: JudgedSentence, shared: dict[str, str], before: str) -> str:
     if claim.verdict != DIFFERS:
         return ""
     return before + "; ".join(shared.get(why, why) or "cause unknown" for why in claim.causes)
 
 
-def section(document: Document, judged: list[Claim], groups: list[tuple[str, ...]], shared: dict[str, str]) -> str:
+def section(
+    document: Document, judged: list[JudgedSentence], groups: list[tuple[str, ...]], shared: dict[str, str]
+) -> str:
     """One experiment: what it is, its findings, its figure, its files."""
     paper, name = document["paper"], document["name"]
     folder = f"{paper}/{name}"
@@ -265,6 +278,7 @@ def section(document: Document, judged: list[Claim], groups: list[tuple[str, ...
         f"{document['text']}\n",
         f"Trials: {document['trials']['measured']} measured, {_published(document)}. "
         f"Took {_about(document['seconds'])} of one core.{'' if document['current'] else f' {EARLIER}'}"
+        f"{f' {OLDER}' if document.get('older') else ''}"
         f"{f' What is said of several is under {links}.' if links else ''}\n",
     ]  # fmt: skip
     for ours in (False, True):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from confide.errors import ConfideError, describe, expected
-from confide.papers.reproduce import provenance
+from confide.papers.reproduce import last, provenance
 from confide.papers.reproduce import results as kept
 from confide.papers.reproduce.experiment import Experiment
 from confide.papers.reproduce.findings import Finding
@@ -65,43 +66,62 @@ class _Work:
 def reproduce(
     experiments: Sequence[Experiment], out: str | Path = "reproductions", *, quick: bool = False,
     trials: int | None = None, jobs: int | None = None, fresh: bool = False, svg: bool = False,
-    watch: Watch = lambda *_: None,
+    skipped: Mapping[str, str] | None = None, watch: Watch = lambda *_: None,
 ) -> list[Outcome]:  # fmt: skip
     """Run experiments and write their files under `out`/<paper>/<name>, and the page `out`/index.md.
 
-    trials   repetitions of each; else the experiment's number for a full or a `quick` run
-    jobs     processes; None leaves it to joblib, that is, to the surrounding `joblib.parallel_config`
-    fresh    forget what was kept of earlier runs
-    svg      write each figure as SVG, too
+    A task that several of them have, with the same code, is measured once.
+
+    trials    repetitions of each; else the experiment's number for a full or a `quick` run
+    jobs      processes; None leaves it to joblib, that is, to the surrounding `joblib.parallel_config`
+    fresh     forget what was kept of earlier runs
+    svg       write each figure as SVG, too
+    skipped   experiments that were wanted and can't be measured -> why, for the page
     """
     from confide.papers.reproduce.page import write_page
 
     if trials is not None and trials < 1:
         raise ConfideError(f"trials={trials}: must be at least 1")
+    began = time.monotonic()
     works = [_begin(e, trials or (e.trials.quick if quick else e.trials.full), Path(out), fresh) for e in experiments]
-    todo = [(work, i) for work in works for i in range(len(work.tasks)) if i not in work.done]
+    anew = not any(work.done for work in works)
+    shared: dict[str, list[tuple[_Work, int]]] = {}  # by key: what several experiments ask for is measured once
+    for work in works:
+        for i in range(len(work.tasks)):
+            if i not in work.done:
+                shared.setdefault(work.experiment.key(work.tasks[i]), []).append((work, i))
+    todo = list(shared.values())
     outcomes: dict[int, Outcome] = {}
     for work in works:
         watch(work.experiment, len(work.done), len(work.tasks))
         if len(work.done) == len(work.tasks):
             outcomes[id(work)] = _finish(work, svg)
     for measured in _through_joblib(todo, jobs):
-        work, i = todo[measured.place]
-        if measured.value is None:
-            work.error = work.error or measured.error
+        places = todo[measured.place]
+        for work, i in places:
+            _take(work, i, measured, len(places))
             watch(work.experiment, len(work.done), len(work.tasks))
-            continue
-        try:
-            kept.save(work.place(i), measured.value, measured.seconds)
-        except ConfideError as error:  # something that can't be kept
-            work.error = work.error or f"{work.experiment}, task {work.tasks[i]}: {error}"
-            continue
-        work.done[i] = kept.load(work.place(i))
-        watch(work.experiment, len(work.done), len(work.tasks))
-        if len(work.done) == len(work.tasks):
-            outcomes[id(work)] = _finish(work, svg)
+            if len(work.done) == len(work.tasks):
+                outcomes[id(work)] = _finish(work, svg)
+    every = [outcomes.get(id(w)) or Outcome(w.experiment, w.trials, folder=w.folder, error=w.error) for w in works]
+    finished = {str(o.experiment): o.experiment.digest for o in every if not o.error}
+    whole = anew and not quick and trials is None
+    last.note(Path(out), finished, skipped or {}, time.monotonic() - began if whole else None, jobs)
     write_page(Path(out))
-    return [outcomes.get(id(w)) or Outcome(w.experiment, w.trials, folder=w.folder, error=w.error) for w in works]
+    return every
+
+
+def _take(work: _Work, i: int, measured: Measured, users: int) -> None:
+    """Keep what one task gave, or why it gave nothing; its time is shared by all its users."""
+    if measured.value is None:
+        work.error = work.error or measured.error
+        return
+    try:
+        kept.save(work.place(i), measured.value, measured.seconds / users)
+    except ConfideError as error:  # something that can't be kept
+        work.error = work.error or f"{work.experiment}, task {work.tasks[i]}: {error}"
+        return
+    work.done[i] = kept.load(work.place(i))
 
 
 def _begin(experiment: Experiment, trials: int, out: Path, fresh: bool) -> _Work:
@@ -126,13 +146,13 @@ def _begin(experiment: Experiment, trials: int, out: Path, fresh: bool) -> _Work
     return work
 
 
-def _through_joblib(todo: list[tuple[_Work, int]], jobs: int | None) -> Iterator[Measured]:
-    """Measured tasks, as they come in."""
+def _through_joblib(todo: list[list[tuple[_Work, int]]], jobs: int | None) -> Iterator[Measured]:
+    """Measured tasks, as they come in, each by the first experiment that asks for it."""
     environment = {k: os.environ[k] for k in ("CONFIDE_DATA", "CONFIDE_EXPERIMENTS") if k in os.environ}
     calls = (
         (measure, {"paper": work.experiment.paper, "name": work.experiment.name, "task": work.tasks[i],
                    "place": number, "digest": work.experiment.digest, "environment": environment})
-        for number, (work, i) in enumerate(todo)
+        for number, ((work, i), *_) in enumerate(todo)
     )  # fmt: skip
     yield from through_joblib(calls, jobs) if todo else ()
 

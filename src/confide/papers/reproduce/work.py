@@ -39,7 +39,7 @@ def measure(
             value = experiment.module.measure(**task)
             seconds = time.process_time() - began
         if not isinstance(value, dict):
-            raise ConfideError(f"measure must return a dict, gave a {type(value).__name__}")
+            raise ConfideError(f"measure returned a {type(value).__name__}: must be a dict")
         return Measured(place, value, seconds)
     except Exception as error:  # the traceback of a mistake of ours is wanted
         said = f" {describe(error)}" if expected(error) else f"\n{traceback.format_exc()}"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from confide.errors import ConfideError
+from confide.papers.theory.conditions import positive
 from confide.privacy.published import DZOASetting, PublishedBound, d_zoa_directions, d_zoa_iteration, d_zoa_scale
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def inner_rounds(width: int, radius: float, step: float, solution_norm: float, c
 
     The right side falls as T grows, so the first T that meets it is the smallest, and every larger one meets it too.
     """
-    _positive(width=width, radius=radius, step=step, constant=constant)
+    positive(width=width, radius=radius, step=step, constant=constant)
     if not solution_norm >= 0 or not math.isfinite(solution_norm):
         raise ConfideError(f"solution_norm={solution_norm}: must be finite and at least 0")
     need = 4 * solution_norm**2 * math.log(2 * width) / (constant * (radius * step) ** 2)
@@ -66,7 +67,7 @@ def inner_gap(
     width: int, inner_rounds: int, radius: float, lipschitz: float, step: float, smoothing: float, constant: float
 ) -> float:
     """(26): bound on E[F_k(mean of the inner iterates) - min F_k] after T inner rounds with one direction each."""
-    _positive(width=width, inner_rounds=inner_rounds, radius=radius, lipschitz=lipschitz, step=step,
+    positive(width=width, inner_rounds=inner_rounds, radius=radius, lipschitz=lipschitz, step=step,
               smoothing=smoothing, constant=constant)  # fmt: skip
     start = max(step, 1 / step) * math.sqrt(math.log(2 * width))
     rest = smoothing * math.log(2 * inner_rounds) / math.sqrt(inner_rounds)
@@ -88,7 +89,7 @@ class OuterGap:
 
 def outer_gap(
     graph: Graph, solution: ArrayLike, rounds: int, epsilon: float, delta: float, *, gradient_bound: float,
-    penalty: float, rows: ArrayLike,
+    coupling: float, rows: ArrayLike,
 ) -> OuterGap:  # fmt: skip
     """Theorem 3, (29): E[f(ŵ) - f(w*)] after M = `rounds` from a start at 0, `solution` β^c and N_k = `rows`.
 
@@ -99,21 +100,15 @@ def outer_gap(
     if not 0 < epsilon <= 1:
         raise ConfideError(f"epsilon={epsilon}: must be in (0, 1], as Theorem 1 asks")
     beta, counts = np.asarray(solution, float), np.broadcast_to(np.asarray(rows, float), graph.size)
-    _positive(rounds=rounds, gradient_bound=gradient_bound, penalty=penalty, rows=float(np.min(counts)))
+    positive(rounds=rounds, gradient_bound=gradient_bound, coupling=coupling, rows=float(np.min(counts)))
     adjacency = np.asarray(graph.adjacency.todense(), float)
     degree = np.asarray(graph.degrees, float)
     plus, minus = (np.linalg.eigvalsh(np.diag(degree) + sign * adjacency) for sign in (1, -1))
     if minus[1] <= 1e-12 * minus[-1]:
         raise ConfideError("the graph is not connected: (29) needs λ_min(L₋) of a connected graph")
-    start = penalty / 2 * float(beta @ beta) * float((degree + adjacency.sum(axis=1)).sum()) / rounds
-    settings = [DZOASetting(gradient_bound, penalty, int(d), int(n), max(beta.size, 2), 1, 1.0)
+    start = coupling / 2 * float(beta @ beta) * float((degree + adjacency.sum(axis=1)).sum()) / rounds
+    settings = [DZOASetting(gradient_bound, coupling, int(d), int(n), max(beta.size, 2), 1, 1.0)
                 for d, n in zip(degree, counts, strict=True)]  # fmt: skip
     scales = np.array([d_zoa_scale(setting, epsilon, delta) for setting in settings])  # (20)
-    terms = penalty * plus[-1] ** 2 / (2 * minus[1]) * beta.size * scales**2
+    terms = coupling * plus[-1] ** 2 / (2 * minus[1]) * beta.size * scales**2
     return OuterGap(start, float(terms.sum()), float(terms.max()))
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ConfideError(f"{name}={value}: must be finite and above 0")

@@ -2,7 +2,7 @@
 
 Lemma 2 (sensitivity), Theorem 1 (noise of one iteration, and what all iterations together cost exactly) and Theorem 2
 (step size and convergence bound). Symbols: c1 `gradient_bound`, c2 `penalty_slope`, c_w `solution_norm`, K `width`,
-m_i `rows`, M `workers`, ρ `penalty`, λ `penalty_strength`, g `dual_bound`, L `rounds`, l `iteration`.
+m_i `rows`, M `workers`, ρ `coupling`, λ `penalty_strength`, g `dual_bound`, L `rounds`, l `iteration`.
 
 Differs from the paper: Lemma 2's m_i² is m_i, as its own proof has it; Theorem 1's (ε, δ) is that of one iteration, and
 Lemma 1's ε' grows as ε√k, not √(kε). c_w and g are of the unknown solution: give bounds.
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from confide.errors import ConfideError
+from confide.papers.theory.conditions import positive, probability, whole
 from confide.privacy import Gaussian, mu_for
 from confide.privacy import epsilon as exact_epsilon
 from confide.privacy.published import classical_mu
-from confide.problem import checks
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,21 @@ class Constants:
     width: int
     rows: int
     workers: int
-    penalty: float
+    coupling: float
     penalty_strength: float
     dual_bound: float
     epsilon: float
     delta: float
 
     def __post_init__(self) -> None:
-        _positive(gradient_bound=self.gradient_bound, solution_norm=self.solution_norm, penalty=self.penalty)
-        _whole(width=self.width, rows=self.rows, workers=self.workers)
+        positive(gradient_bound=self.gradient_bound, solution_norm=self.solution_norm, coupling=self.coupling)
+        whole(width=self.width, rows=self.rows, workers=self.workers)
         if self.epsilon != math.inf:
-            _positive(epsilon=self.epsilon)
-        if not (self.penalty_slope >= 0 and self.penalty_strength >= 0 and self.dual_bound >= 0):
-            raise ConfideError("penalty_slope, penalty_strength and dual_bound must be at least 0")
-        _probability(delta=self.delta)
+            positive(epsilon=self.epsilon)
+        for name in ("penalty_slope", "penalty_strength", "dual_bound"):
+            if not getattr(self, name) >= 0:
+                raise ConfideError(f"{name}={getattr(self, name)}: must be at least 0")
+        probability(delta=self.delta)
 
     @property
     def energy(self) -> float:
@@ -58,50 +59,50 @@ class Constants:
 
 def step(setting: Constants, iteration: int) -> float:
     """Theorem 2's η_i^l = c_w / √(2l·energy)."""
-    _whole(iteration=iteration)
+    whole(iteration=iteration)
     return setting.solution_norm / math.sqrt(2 * iteration * setting.energy)
 
 
 def bound(setting: Constants, rounds: int) -> float:
     """Theorem 2: E Σ_i (f_i(w̄_i) - f_i(w*) + g‖w̄_i - w̄‖) is at most this after `rounds` iterations."""
-    _whole(rounds=rounds)
+    whole(rounds=rounds)
     s = setting
     first = s.workers * s.solution_norm / math.sqrt(rounds) * math.sqrt(2 * s.energy)
-    return first + s.workers * (s.penalty * s.solution_norm**2 + s.dual_bound**2 / s.penalty) / (2 * rounds)
+    return first + s.workers * (s.coupling * s.solution_norm**2 + s.dual_bound**2 / s.coupling) / (2 * rounds)
 
 
 def rounds_for(setting: Constants, target: float) -> int:
     """The fewest iterations after which `bound` is at most `target`."""
-    _positive(target=target)
+    positive(target=target)
     s = setting
     a = s.workers * s.solution_norm * math.sqrt(2 * s.energy)
-    b = s.workers * (s.penalty * s.solution_norm**2 + s.dual_bound**2 / s.penalty) / 2
+    b = s.workers * (s.coupling * s.solution_norm**2 + s.dual_bound**2 / s.coupling) / 2
     x = (math.sqrt(a * a + 4 * b * target) - a) / (2 * b)  # of 1/√L: b·x² + a·x = target
     least = max(1, math.ceil(1 / x**2))
     return least if bound(s, least) <= target else least + 1  # rounding
 
 
-def sensitivity(gradient_bound: float, rows: int, penalty: float, step: float, level: float | None = None) -> float:
+def sensitivity(gradient_bound: float, rows: int, coupling: float, step: float, level: float | None = None) -> float:
     """Lemma 2 with m_i: 2·c1/(m(ρ + 1/η)). `level` τ: 2·max(τ, 1-τ)·c1, if c1 bounds the rows rather than gradients."""
-    _positive(gradient_bound=gradient_bound, penalty=penalty, step=step)
-    _whole(rows=rows)
+    positive(gradient_bound=gradient_bound, coupling=coupling, step=step)
+    whole(rows=rows)
     if level is not None:
-        _probability(level=level)
+        probability(level=level)
     slope = 1.0 if level is None else max(level, 1 - level)
-    return 2 * slope * gradient_bound / (rows * (penalty + 1 / step))
+    return 2 * slope * gradient_bound / (rows * (coupling + 1 / step))
 
 
 def noise(sensitivity: float, epsilon: float, delta: float) -> float:
     """Theorem 1's σ = Δ·√(2 ln(1.25/δ))/ε, for one iteration; the theorem holds for ε ≤ 1 only."""
-    _positive(sensitivity=sensitivity, epsilon=epsilon)
-    _probability(delta=delta)
+    positive(sensitivity=sensitivity, epsilon=epsilon)
+    probability(delta=delta)
     if epsilon > 1:
         raise ConfideError(f"epsilon={epsilon}: Theorem 1 needs at most 1 per iteration")
     return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
 @dataclass(frozen=True)
-class Total:
+class RunTotal:
     """What all iterations cost together, exactly: μ-Gaussian-DP, and its ε at δ; `claimed` is Theorem 1's ε."""
 
     mu: float
@@ -109,22 +110,22 @@ class Total:
     claimed: float
 
 
-def total(epsilon: float, delta: float, rounds: int) -> Total:
+def total(epsilon: float, delta: float, rounds: int) -> RunTotal:
     """μ = √L·ε/√(2 ln(1.25/δ)) of L iterations with Theorem 1's noise, and its exact ε at the same δ."""
     mu = classical_mu(epsilon, rounds, delta)
-    return Total(mu, float(exact_epsilon([Gaussian(mu, 1.0)], delta)), epsilon)
+    return RunTotal(mu, float(exact_epsilon([Gaussian(mu, 1.0)], delta)), epsilon)
 
 
 def iteration_for(epsilon: float, delta: float, rounds: int) -> float:
     """Theorem 1's ε per iteration for which all L iterations cost exactly (epsilon, delta)."""
-    _positive(epsilon=epsilon)
-    _whole(rounds=rounds)
-    _probability(delta=delta)
+    positive(epsilon=epsilon)
+    whole(rounds=rounds)
+    probability(delta=delta)
     return float(mu_for(epsilon, delta)) * math.sqrt(2 * math.log(1.25 / delta) / rounds)
 
 
 def lemma3(
-    before: Any, after: Any, slope: Any, gap: Any, point: Any, step: float, penalty: float, dual: Any = 0.0
+    before: Any, after: Any, slope: Any, gap: Any, point: Any, step: float, coupling: float, dual: Any = 0.0
 ) -> tuple[float, float]:
     """Both sides of Lemma 3 in one iteration l, summed over workers, at w_i = w = `point` and γ_i = `dual`.
 
@@ -133,8 +134,8 @@ def lemma3(
 
     The noise ξ_i is read off the step itself: (ρ + 1/η)ξ = (ρ + 1/η)w̃^l - w̃^(l-1)/η - γ^(l-1) - ρw^(l-1) + f'.
     """
-    h = penalty + 1 / step
-    noise = h * after.primal - before.primal / step - before.dual - penalty * before.average + slope
+    h = coupling + 1 / step
+    noise = h * after.primal - before.primal / step - before.dual - coupling * before.average + slope
 
     def square(v: Any) -> float:
         return float(np.sum(np.square(v)))
@@ -143,24 +144,6 @@ def lemma3(
              (after.dual - dual, after.primal - after.average))  # fmt: skip
     left = float(np.sum(gap)) + sum(float(np.sum(a * b)) for a, b in pairs)
     right = step / 2 * square(slope - noise) - float(np.sum(noise * (point - before.primal)))
-    right += penalty / 2 * (square(point - before.average) - square(point - after.average))
+    right += coupling / 2 * (square(point - before.average) - square(point - after.average))
     right += (square(point - before.primal) - square(point - after.primal)) / (2 * step)
-    return left, right + (square(before.dual - dual) - square(after.dual - dual)) / (2 * penalty)
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (checks.finite(value) and value > 0):
-            raise ConfideError(f"{name}={value}: must be finite and above 0")
-
-
-def _whole(**values: int) -> None:
-    for name, value in values.items():
-        if not (checks.whole(value) and value >= 1):
-            raise ConfideError(f"{name}={value}: must be a whole number of at least 1")
-
-
-def _probability(**values: float) -> None:
-    for name, value in values.items():
-        if not (checks.finite(value) and 0 < value < 1):
-            raise ConfideError(f"{name}={value}: must lie strictly between 0 and 1")
+    return left, right + (square(before.dual - dual) - square(after.dual - dual)) / (2 * coupling)

@@ -28,12 +28,10 @@ import numpy as np
 
 from confide.errors import ConfideError
 from confide.network.graph import Graph
+from confide.papers.theory.conditions import NotSatisfiable as NotSatisfiable
+from confide.papers.theory.conditions import positive
 
 BALL, CUBE = "ball", "cube"
-
-
-class NotSatisfiable(ConfideError):
-    """A theorem's condition that can't be met, with the number that says so."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +45,13 @@ class LossBounds:
 
 def logistic_bounds(radius: float, row_norm: float) -> LossBounds:
     """Of the logistic loss for ‖w‖ ≤ `radius` and ‖x‖ ≤ `row_norm`, all attained."""
-    _positive(radius=radius, row_norm=row_norm)
+    positive(radius=radius, row_norm=row_norm)
     return LossBounds(float(np.logaddexp(0.0, radius * row_norm)), row_norm, row_norm**2 / 4)
 
 
 def linear_rademacher(radius: float, row_norm: float, rows: int) -> float:
     """Rad_i(W) ≤ radius·row_norm/√m of the linear classifiers ‖w‖ ≤ radius on m rows of norm at most row_norm."""
-    _positive(radius=radius, row_norm=row_norm, rows=rows)
+    positive(radius=radius, row_norm=row_norm, rows=rows)
     return radius * row_norm / math.sqrt(rows)
 
 
@@ -69,7 +67,7 @@ def smoothness(curvature: float, a: float, varrho: float, servers: int) -> float
 
 def label_factor(epsilon: float) -> float:
     """(21): (e^ε + 1)/(e^ε - 1), what randomised labels multiply the loss's bounds by."""
-    _positive(epsilon=epsilon)
+    positive(epsilon=epsilon)
     return 1.0 / math.tanh(epsilon / 2)
 
 
@@ -120,7 +118,7 @@ def condition(graph: Graph, strong: float, smooth: float) -> Condition:
 
 def _phi(s: Spectrum, strong: float, smooth: float, lambda1: float) -> float:
     """φ, above Lemma 5."""
-    _positive(strong=strong, smooth=smooth)
+    positive(strong=strong, smooth=smooth)
     share = 1.0 if math.isinf(lambda1) else (lambda1 - 1) / lambda1
     return share * 2 * strong * s.q_min2 * s.plus_min**2 / (smooth**2 * s.plus_min**2 + 2 * strong * s.plus_max**2)
 
@@ -132,7 +130,7 @@ class Rate:
     contraction: float  # C
     noise: float  # H₂
     dual: float
-    penalty: float  # β, which the lemma prescribes
+    coupling: float  # β, which the lemma prescribes
 
 
 def lemma5(
@@ -167,7 +165,7 @@ def lemma5(
         contraction=(1 + 4 * alpha) * big / room,
         noise=b * (lambda2 - 1) / (1 - b) + carried / room,
         dual=4 / ((1 + 4 * alpha) * big),
-        penalty=math.sqrt(lambda1 * lambda3 * (lambda4 - 1) * smooth**2 / (lambda4 * (lambda1 - 1) * big * s.q_min2)),
+        coupling=math.sqrt(lambda1 * lambda3 * (lambda4 - 1) * smooth**2 / (lambda4 * (lambda1 - 1) * big * s.q_min2)),
     )
 
 
@@ -206,7 +204,7 @@ def union_holds(servers: int, delta: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseSetting:
     """Phase 2: η_i within R in the given shape, θ_i(t) of variance decay^(t-1)·V_i² in d coordinates."""
 
     bound: float  # R
@@ -231,7 +229,7 @@ class Noise:
 
 
 def theorem1(
-    graph: Graph, rate: Rate, noise: Noise, rounds: int, *, a: float, kappa: float, distance: float,
+    graph: Graph, rate: Rate, noise: NoiseSetting, rounds: int, *, a: float, kappa: float, distance: float,
     dual_distance: float, dual_start: float, labels: float,
 ) -> Bound:  # fmt: skip
     """(27), corrected, on E Σ_i ΔJ_P of the mean of the first t iterates; it holds where Lemma 5, `rate`, does.
@@ -247,15 +245,15 @@ def theorem1(
     wander = (s.plus_max**2 / (2 * s.minus_max**2) + s.minus_max) * noise.variance / (1 - noise.decay)
     return Bound({
         "distance to w̃_opt": gone / (2 * rounds) * (start + still) + noise.reach2 / (2 * n),  # (34)
-        "iterations": rate.penalty / rounds * (dual_start + s.plus_max / 2 * distance + wander),  # (31)
+        "iterations": rate.coupling / rounds * (dual_start + s.plus_max / 2 * distance + wander),  # (31)
         "objective noise": noise.reach2 / (a * kappa),  # (32)
         "labels": labels,
     })  # fmt: skip
 
 
 def any_graph(
-    graph: Graph, penalty: float, noise: Noise, rounds: int, *, radius: float, distance: float, dual_start: float,
-    labels: float,
+    graph: Graph, coupling: float, noise: NoiseSetting, rounds: int, *, radius: float, distance: float,
+    dual_start: float, labels: float,
 ) -> Bound:  # fmt: skip
     """What holds in the place of Theorem 1 on every graph and for every β, for classifiers ‖w_i‖ ≤ `radius`.
 
@@ -272,19 +270,19 @@ def any_graph(
     shaken = noise.width * float(np.sum(degree * np.square(noise.deviations))) / (1 - noise.decay)
     reach = spectrum(graph).plus_max / 2 * distance
     return Bound({
-        "iterations": penalty / rounds * (dual_start + reach + shaken),
+        "iterations": coupling / rounds * (dual_start + reach + shaken),
         "objective noise": 2 * math.sqrt(noise.reach2) * radius,
         "labels": labels,
     })  # fmt: skip
 
 
-def theorem2(graph: Graph, penalty: float, rounds: int, *, distance: float, dual_start: float, labels: float) -> Bound:
+def theorem2(graph: Graph, coupling: float, rounds: int, *, distance: float, dual_start: float, labels: float) -> Bound:
     """(36), without Phase 2: no condition on graph or β. `distance` is ‖w(0) - ŵ*‖²."""
     reach = spectrum(graph).plus_max / 2 * distance
-    return Bound({"iterations": penalty / rounds * (dual_start + reach), "labels": labels})
+    return Bound({"iterations": coupling / rounds * (dual_start + reach), "labels": labels})
 
 
-def corollary1(servers: int, noise: Noise, *, a: float, kappa: float, labels: float) -> Bound:
+def corollary1(servers: int, noise: NoiseSetting, *, a: float, kappa: float, labels: float) -> Bound:
     """(35): ΔJ_P of the optimum with randomised labels and perturbed objectives."""
     return Bound({"objective noise": noise.reach2 / (servers * a * kappa), "labels": labels / servers})
 
@@ -292,9 +290,3 @@ def corollary1(servers: int, noise: Noise, *, a: float, kappa: float, labels: fl
 def corollary2(servers: int, *, labels: float) -> Bound:
     """(37): the same without objective noise."""
     return Bound({"labels": labels / servers})
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ConfideError(f"{name}={value}: must be finite and above 0")

@@ -1,7 +1,7 @@
 """Recycled ADMM's theorems: when MR-ADMM converges, and how many rows it needs (Zhang, Khalili and Liu, 2020).
 
     from confide.papers.theory import recycled_admm
-    print(recycled_admm.least_damping(graph, penalty=1.0, smoothness=437.5))       # the γ that Theorem IV.1 asks for
+    print(recycled_admm.least_damping(graph, coupling=1.0, smoothness=437.5))       # the γ that Theorem IV.1 asks for
 
 D is the diagonal matrix of degrees, A the adjacency, W = diag(η_i), D̃ = diag(2η_iV_i + γ), D_M = diag(M_i²) with M_i
 the Lipschitz constant of agent i's gradient. X ≻ Y compares symmetric parts: xᵀ(X - Y)x > 0 for every x.
@@ -24,14 +24,11 @@ from numpy.typing import NDArray
 
 from confide.errors import ConfideError
 from confide.network.graph import Graph
+from confide.papers.theory.conditions import NotSatisfiable as NotSatisfiable
 
 Array = NDArray[np.float64]
 _SCALES = np.linspace(-6, 9, 46)  # log10 of L where Theorem IV.1's is looked for first,
 _FACTORS = np.linspace(-3, 3, 19)  # and of μ - 1
-
-
-class NotSatisfiable(ConfideError):
-    """A theorem's condition that can't be met, with the number that says so."""
 
 
 # --- Theorem IV.1: convergence ----------------------------------------------------------------------------------------
@@ -55,27 +52,27 @@ class Convergence:
 
 
 def condition(
-    graph: Graph, penalty: Any, damping: float, smoothness: Any, *, L: float, mu: float, next_penalty: Any = None
+    graph: Graph, coupling: Any, damping: float, smoothness: Any, *, L: float, mu: float, next_coupling: Any = None
 ) -> Convergence:
-    """(i) and (ii) for η_i(t) = `penalty`, η_i(t+1) = `next_penalty` (the same by default), γ = `damping`, M_i.
+    """(i) and (ii) for η_i(t) = `coupling`, η_i(t+1) = `next_coupling` (the same by default), γ = `damping`, M_i.
 
-    With L = mu = 2 and one constant penalty these are the paper's (iii) and (iv).
+    With L = mu = 2 and one constant coupling these are the paper's (iii) and (iv).
     """
     if not (L > 0 and mu > 1):
         raise ConfideError(f"L={L}, mu={mu}: Theorem IV.1 takes L > 0 and mu > 1")
-    terms = _Terms(graph, penalty, damping, smoothness, next_penalty)
+    terms = _Terms(graph, coupling, damping, smoothness, next_coupling)
     first, second = terms.margins(np.array([float(L)]), np.array([float(mu)]))
     return Convergence(float(first[0]), float(second[0]), L, mu)
 
 
 def best_condition(
-    graph: Graph, penalty: Any, damping: float, smoothness: Any, *, next_penalty: Any = None
+    graph: Graph, coupling: Any, damping: float, smoothness: Any, *, next_coupling: Any = None
 ) -> Convergence:
     """The conditions at the L and μ, "some constants" in the text, where the smaller margin is largest.
 
     Looked for on a logarithmic grid that closes in on its best point.
     """
-    terms = _Terms(graph, penalty, damping, smoothness, next_penalty)
+    terms = _Terms(graph, coupling, damping, smoothness, next_coupling)
     scale, factor, width = _SCALES, _FACTORS, 1.0
     for _ in range(5):
         L, mu = (v.ravel() for v in np.meshgrid(10.0**scale, 1 + 10.0**factor))
@@ -87,12 +84,12 @@ def best_condition(
     return Convergence(float(first[best]), float(second[best]), float(L[best]), float(mu[best]))
 
 
-def least_damping(graph: Graph, penalty: Any, smoothness: Any, *, next_penalty: Any = None) -> float:
+def least_damping(graph: Graph, coupling: Any, smoothness: Any, *, next_coupling: Any = None) -> float:
     """Smallest γ, to a per cent, at which Theorem IV.1 promises convergence for some L and μ.
 
     Raises NotSatisfiable where no γ does: on a bipartite graph with a common η, or with η_i too unequal.
     """
-    after = _each(graph, "next_penalty", penalty if next_penalty is None else next_penalty)
+    after = _each(graph, "next_coupling", coupling if next_coupling is None else next_coupling)
     limit = float(_lowest(after[:, None] * graph.signless_laplacian.toarray()))  # (ii) for γ → ∞
     if limit <= 1e-12 * float(after.max()):
         raise NotSatisfiable(
@@ -101,7 +98,7 @@ def least_damping(graph: Graph, penalty: Any, smoothness: Any, *, next_penalty: 
         )
 
     def holds(damping: float) -> bool:
-        return best_condition(graph, penalty, damping, smoothness, next_penalty=next_penalty).holds
+        return best_condition(graph, coupling, damping, smoothness, next_coupling=next_coupling).holds
 
     if holds(0.0):
         return 0.0
@@ -125,11 +122,11 @@ def schedule_allowed(growth: Any) -> bool:
 class _Terms:
     """The matrices of (i) and (ii) that do not depend on L and μ."""
 
-    def __init__(self, graph: Graph, penalty: Any, damping: float, smoothness: Any, next_penalty: Any) -> None:
-        eta = _each(graph, "penalty", penalty)
-        after = eta if next_penalty is None else _each(graph, "next_penalty", next_penalty)
+    def __init__(self, graph: Graph, coupling: Any, damping: float, smoothness: Any, next_coupling: Any) -> None:
+        eta = _each(graph, "coupling", coupling)
+        after = eta if next_coupling is None else _each(graph, "next_coupling", next_coupling)
         if np.any(after < eta):
-            raise ConfideError(f"next_penalty={next_penalty}: Theorem IV.1 needs η_i(t+1) ≥ η_i(t) = {penalty}")
+            raise ConfideError(f"next_coupling={next_coupling}: Theorem IV.1 needs η_i(t+1) ≥ η_i(t) = {coupling}")
         if not (math.isfinite(damping) and damping >= 0):
             raise ConfideError(f"damping={damping}: must be finite and at least 0")
         plus, minus = graph.signless_laplacian.toarray(), graph.laplacian.toarray()
