@@ -4,7 +4,13 @@ BIN := .venv/bin
 BASE := .venv/.base
 STAMP := .venv/.installed
 
-PYTEST := $(BIN)/pytest -n auto --dist loadgroup --durations=20
+# data of the papers' experiments: CONFIDE_DATA, else a folder beside the checkout
+SHARED := $(wildcard $(CURDIR)/../shared/data)
+
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup --no-loadscope-reorder --durations=20
+
+# hundreds of tests start a Python of their own, which would compile all of the package without bytecode
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo demo-network test test-fast test-long test-pythons check bench reproductions docs pictures clean
 
@@ -41,7 +47,7 @@ check: $(STAMP)          ## lint, format and types
 	$(BIN)/mypy
 
 reproductions: $(STAMP)  ## every figure and table of the papers, with verdicts: docs/reproductions/index.md
-	$(BIN)/confide reproduce --all --out docs/reproductions
+	$(if $(CONFIDE_DATA)$(SHARED),CONFIDE_DATA="$(or $(CONFIDE_DATA),$(SHARED))" )$(BIN)/confide reproduce --all --out docs/reproductions
 
 docs: $(STAMP)           ## the site, into site/; needs no network
 	$(BIN)/python docs/_site/rooms.py

@@ -153,7 +153,7 @@ def draw(adult: list[Result], above: list[Result]) -> None:
     right.axhline(0, color="black", linewidth=0.8, linestyle=":")
     right.set(xscale="log", xlabel="ε", ylabel="points above a tuned curator", title="Five parties, c=1")
     if above:
-        right.legend(fontsize=8)
+        right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     for axes, results in ((left, adult), (right, above)):
         ticks = sorted({one.epsilon for one in results})
         axes.set_xticks(ticks, [f"{e:g}" for e in ticks])

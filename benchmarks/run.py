@@ -146,9 +146,9 @@ def streaming() -> dict[str, object]:
 
 
 def main() -> None:
-    from noise import secure_noise  # it imports this file
+    from noise import secure_fit, secure_noise  # it imports this file
 
-    show([admm(False), admm(True), cdp_admm(), streaming(), secure_noise()])
+    show([admm(False), admm(True), cdp_admm(), streaming(), secure_noise(), *secure_fit()])
 
 
 def show(results: list[dict[str, object]]) -> None:

@@ -3,9 +3,12 @@
 import importlib
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+
+from confide.files import sources
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -21,18 +24,38 @@ def parts(monkeypatch, tmp_path):
         sys.modules.pop(name, None)
 
 
+def counting(path, value):
+    """A number that leaves a line where it is computed."""
+    with path.open("a") as file:
+        file.write("asked\n")
+    return value
+
+
 def test_a_number_is_computed_once(parts, tmp_path):
     kept, _ = parts
-    path, asked = tmp_path / "numbers.jsonl", []
+    path, asked = tmp_path / "numbers.jsonl", tmp_path / "asked"
+    makes = {f"adult {i}": partial(counting, asked, 15.5 + i) for i in range(3)}
     for _ in range(2):
-        numbers = kept.Kept(path, again=False)
-        assert numbers("adult 1", lambda: asked.append(1) or 15.5, "method") == 15.5
-        assert numbers("adult 1", lambda: asked.append(1) or 99.0, "method") == 15.5
-    assert asked == [1]
-    assert kept.Kept(path, again=True)("adult 1", lambda: 16.0, "method") == 16.0
+        numbers = kept.Kept(path, jobs=1)
+        assert numbers(makes, "method") == numbers(makes, "method") == [15.5, 16.5, 17.5]
+    assert len(asked.read_text().splitlines()) == 3
+    assert kept.Kept(path, again=True, jobs=1)({"adult 0": lambda: 16.0}, "method") == [16.0]
     keys = [json.loads(line)["key"] for line in path.read_text().splitlines()]
-    assert keys == [f"adult 1 {kept.code('method')}"] * 2
-    assert kept.code("method") != kept.code("estimators")
+    assert sorted(keys) == sorted(f"adult {i} {kept.code('method')}" for i in (0, 0, 1, 2))
+    assert len({kept.code(of) for of in kept.MADE_OF}) == 3
+
+
+def test_what_is_missing_is_asked_for_again(parts, tmp_path):
+    kept, _ = parts
+    path = tmp_path / "numbers.jsonl"
+    assert kept.Kept(path, jobs=1)({"a": lambda: None, "b": lambda: 1.0}) == [None, 1.0]
+    assert kept.Kept(path, jobs=1)({"a": lambda: 2.0, "b": lambda: 3.0}) == [2.0, 1.0]
+
+
+def test_what_does_not_count_is_there(parts):
+    kept, _ = parts
+    names = [f"confide.{name}" for name in kept.SILENT]
+    assert [name for name in names if sources.file_of(name) is None] == []
 
 
 def test_the_page_shows_what_is_beyond_a_limit(parts):

@@ -19,6 +19,19 @@ def test_a_thousand_agents_are_measured_and_drawn(tmp_path, monkeypatch, capsys)
     assert (tmp_path / "scale.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_page_says_what_was_measured_and_whether_it_is_enough():
+    """Of numbers made by hand."""
+    script = runpy.run_path(str(SCRIPT))
+    one = {"agents": 100_000, "setup_seconds": 2.5, "round_seconds": 0.4, "peak_bytes": 5.4e8, "memory_ratio": 1.5}
+    slopes = {"round_seconds": 0.97, "peak_bytes": 1.01}
+    text = " ".join(script["page"]([one], slopes, "x.png").split())
+    assert "| 100,000 | 2.50 s | 400.0 ms | 4.00 µs | 540 MB | 1.50 |" in text and "![Seconds" in text
+    assert "0.97 for a round, 1.01 for memory" in text and "this run went to 100,000 only" in text
+    for ratio, said in ((1.5, "memory; met."), (1.51, "memory; NOT met.")):
+        most = {**one, "agents": 1_000_000, "memory_ratio": ratio}
+        assert " ".join(script["page"]([one, most], slopes, "x.png").split()).endswith(said)
+
+
 def test_the_picture_has_both_slopes(tmp_path, monkeypatch):
     """Of numbers made by hand: proportional, and as the square."""
     script = runpy.run_path(str(SCRIPT))

@@ -1,7 +1,8 @@
 """The wheel works without the checkout: installed alone, with everything, and with each extra by itself.
 
-Core and `all` are really installed. For single extras the imports of all others are blocked. Each command then works,
-or says in one line which extra it needs; what is in the checkout only says that.
+The core is really installed, then `all` beside it. For single extras the imports of all others are blocked there. Each
+command then works, or says in one line which extra it needs; what is in the checkout only says that. One environment
+for all, since kernels are kept by the place of their sources: another one would compile them again.
 """
 
 import json
@@ -11,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,20 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Absent())
 """
+# All commands, each in a process of its own that begins with what the core always has: {name: words} -> out/name.*
+FORKED = """import json, os, sys
+import numba, scipy.optimize, scipy.sparse, scipy.special, scipy.stats, typer
+for name, words in json.loads(sys.argv[1]).items():
+    child = os.fork()
+    if not child:
+        for number, kind in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(f"out/{name}.{kind}", os.O_WRONLY | os.O_CREAT | os.O_EXCL), number)
+        sys.argv[1:] = words.split()
+        from confide.cli import main
+        sys.exit(main())
+    with open(f"out/{name}.code", "x") as file:
+        file.write(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -137,81 +151,111 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unpacked(wheel, tmp_path_factory):
-    """The wheel's files, as a folder to import from."""
-    folder = tmp_path_factory.mktemp("unpacked")
-    zipfile.ZipFile(wheel).extractall(folder)
-    return folder
+def core(wheel, files, tmp_path_factory):
+    """An environment of the wheel alone: its folder, and which commands named an extra there."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "venv"], cwd=folder, check=True, timeout=600)
+    install(folder, wheel)
+    return folder, check(one_by_one(folder), files, folder / "core", EVERY)
 
 
-def check(start, files, folder, absent, environment=None):
+@pytest.fixture(scope="module")
+def everything(core, wheel):
+    """The same environment, after `all` has been installed, too: its folder."""
+    install(core[0], f"{wheel}[all]")
+    return core[0]
+
+
+def install(folder, what):
+    """No files are compiled beforehand: most are never imported."""
+    pip = [sys.executable, "-m", "pip", "--python", folder / "venv/bin/python", "--quiet"]
+    words = [*pip, "--disable-pip-version-check", "install", "--no-compile", "-c", ROOT / "constraints.txt", what]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=1500, env=outside())
+    assert done.returncode == 0, done.stderr
+
+
+def outside():
+    """The environment of somebody who has no checkout, but the kernels that are compiled already."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("CONFIDE_", "PYTHON")) or k == "CONFIDE_CACHE"}
+
+
+def one_by_one(folder):
+    """Runs commands as they are typed."""
+
+    def run(here):
+        for name, words in COMMANDS.items():
+            done = subprocess.run([folder / "venv/bin/confide", *words.split()], cwd=here, capture_output=True,
+                                  text=True, timeout=600, env={**outside(), "COLUMNS": "80"})  # fmt: skip
+            yield name, done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def forked(folder, blocked):
+    """Runs commands in processes that are told that some modules are not there, and so are those that they start."""
+
+    def run(here):
+        for inner in ("hook", "out"):
+            (here / inner).mkdir()
+        (here / "hook" / "sitecustomize.py").write_text(BLOCK.format(blocked=blocked))
+        done = subprocess.run([folder / "venv/bin/python", "-P", "-c", FORKED, json.dumps(COMMANDS)], cwd=here,
+                              capture_output=True, text=True, timeout=1500,
+                              env={**outside(), "COLUMNS": "80", "PYTHONPATH": str(here / "hook")})  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        for name in COMMANDS:
+            code, out, err = ((here / "out" / f"{name}.{kind}").read_text() for kind in ("code", "stdout", "stderr"))
+            yield name, int(code), out, err
+
+    return run
+
+
+def check(run, files, folder, absent):
     """Every command, in a folder of its own far from the checkout; those that name an extra they need."""
     shutil.copytree(files, folder)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CONFIDE_", "PYTHON")) or k == "CONFIDE_CACHE"}
     missing = {}
-    for name, words in COMMANDS.items():
-        done = subprocess.run([*start, *words.split()], cwd=folder, capture_output=True, text=True, timeout=600,
-                              env={**kept, "COLUMNS": "80", **(environment or {})})  # fmt: skip
-        said = f"{name}: {done.stdout}{done.stderr}"
-        assert "Traceback" not in done.stderr, said
-        lines = done.stderr.strip().splitlines()
-        found = re.search(r"pip install '?confide\[([\w,]+)\]", done.stderr)
+    for name, code, out, err in run(folder):
+        said = f"{name}: {out}{err}"
+        assert "Traceback" not in err, said
+        lines = err.strip().splitlines()
+        found = re.search(r"pip install '?confide\[([\w,]+)\]", err)
         if found:
             extra = found[1].split(",")[0]
-            assert done.returncode == 2 and lines[-1].startswith("confide: ") and extra in EXTRAS, said
+            assert code == 2 and lines[-1].startswith("confide: ") and extra in EXTRAS, said
             assert EXTRAS[extra] & absent, f"{extra} is installed, but {said}"
             missing[name] = extra
         elif name in REFUSED:
-            assert done.returncode == 2 and len(lines) == 1 and REFUSED[name] in lines[0], said
+            assert code == 2 and len(lines) == 1 and REFUSED[name] in lines[0], said
         else:
-            assert done.returncode == 0, said
+            assert code == 0, said
     return missing
 
 
-@pytest.mark.parametrize("extra", ["", "[all]"])
-def test_installed_for_real(extra, wheel, files, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", "venv"], cwd=tmp_path, check=True, timeout=600)
-    pip = [
-        tmp_path / "venv/bin/pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-c",
-        ROOT / "constraints.txt",
-    ]
-    alone = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    done = subprocess.run([*pip, f"{wheel}{extra}"], capture_output=True, text=True, timeout=1500, env=alone)
-    assert done.returncode == 0, done.stderr
-    missing = check([tmp_path / "venv/bin/confide"], files, tmp_path / "here", set() if extra else EVERY)
-    if extra:
-        assert missing == {}
-    else:
-        assert {"node", "fit, Parquet", "plan, picture"} <= missing.keys()
-        assert not missing.keys() & {"algorithms", "schema", "predict", "account", "report", "randomize"}
+def test_installed_alone(core):
+    _, missing = core
+    assert {"node", "fit, Parquet", "plan, picture"} <= missing.keys()
+    assert not missing.keys() & {"algorithms", "schema", "predict", "account", "report", "randomize"}
+
+
+def test_installed_with_everything(everything, files, tmp_path):
+    assert check(one_by_one(everything), files, tmp_path / "here", set()) == {}
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_each_extra_by_itself(extra, unpacked, files, tmp_path):
+def test_each_extra_by_itself(extra, everything, files, tmp_path):
     blocked = EVERY - EXTRAS[extra]
-    (tmp_path / "hook").mkdir()
-    (tmp_path / "hook" / "sitecustomize.py").write_text(BLOCK.format(blocked=blocked))
-    path = f"{tmp_path / 'hook'}{os.pathsep}{unpacked}"
-    start = [sys.executable, "-c", "from confide.cli import main; main()"]
-    missing = check(start, files, tmp_path / "here", blocked, {"PYTHONPATH": path})
+    missing = check(forked(everything, blocked), files, tmp_path / "here", blocked)
     assert extra not in missing.values()  # whatever needs this one has it
 
 
-def test_experiments_are_found_in_the_current_folder(unpacked, tmp_path):
+def test_experiments_are_found_in_the_current_folder(everything, tmp_path):
     """The wheel has none: whoever has the folder beside them reproduces with it."""
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments", ignore=shutil.ignore_patterns("__pycache__"))
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CONFIDE_", "PYTHON")) or k == "CONFIDE_CACHE"}
     where = "import confide, sys; print(confide.__file__, file=sys.stderr); from confide.cli import main; main()"
 
     def reproduce(*words):
-        done = subprocess.run([sys.executable, "-P", "-c", where, "reproduce", *words, "--json"], cwd=tmp_path,
-                              capture_output=True, text=True, timeout=600,
-                              env={**kept, "PYTHONPATH": str(unpacked)})  # fmt: skip
-        assert done.stderr.startswith(str(unpacked)), done.stderr
+        done = subprocess.run([everything / "venv/bin/python", "-P", "-c", where, "reproduce", *words, "--json"],
+                              cwd=tmp_path, capture_output=True, text=True, timeout=600, env=outside())  # fmt: skip
+        assert done.stderr.startswith(str(everything / "venv")), done.stderr
         return json.loads(done.stdout)["experiments"]
 
     files = {f"{file.parent.name}/{file.stem}" for file in (ROOT / "experiments").glob("[a-z]*/[a-z]*.py")}

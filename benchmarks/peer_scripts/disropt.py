@@ -1,6 +1,6 @@
 """disropt's gradient tracking on the ridge problem, one MPI process per agent: `confide bench --peers`.
 
-mpiexec -n 20 python disropt.py FOLDER
+mpiexec -n 20 python -m mpi4py disropt.py FOLDER
 """
 
 import json
@@ -43,7 +43,8 @@ for step in settings["steps"]:
     path = method.run(iterations=settings["rounds"], stepsize=step * count)
     comm.Barrier()
     seconds = time.perf_counter() - began
-    every = comm.allreduce(np.linalg.norm(path[:, :, 0] - best, axis=1) / np.linalg.norm(best), op=MPI.MAX)
+    own = np.linalg.norm(path[:, :, 0] - best, axis=1) / np.linalg.norm(best)
+    every = np.max(comm.allgather(own), axis=0)  # the farthest agent, by round
     near = np.flatnonzero(every <= settings["distance"])
     if np.isfinite(every).all() and len(near):
         found = {"seconds": seconds * (near[0] + 1) / settings["rounds"], "rounds": int(near[0]) + 1,

