@@ -33,7 +33,9 @@ def copy(tmp_path):
 
 
 def start(copy, home):
-    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "CONFIDE_CACHE": str(home)}
+    # Python's own bytecode would be taken for an edited file's, if size and second of change are the same
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "CONFIDE_CACHE": str(home),
+                   "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
     return subprocess.Popen([sys.executable, "-c", DRAW], env=environment, stdout=subprocess.PIPE, text=True)
 
 

@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import inspect
 import os
+import re
 import shutil
 import signal
 import sys
@@ -137,12 +138,17 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(inner)
 
 
+def makers() -> list[Path]:
+    """The files that make compiled functions."""
+    taken = re.compile(rb"^from confide\.compiled import", re.MULTILINE)
+    return [file for file in sorted(HERE["confide"].rglob("*.py")) if taken.search(file.read_bytes())]
+
+
 def kernel_files() -> list[Path]:
     """The files that make compiled functions, and those that these import."""
     package = HERE["confide"]
-    makers = [file for file in sorted(package.rglob("*.py")) if b"confide.compiled import" in file.read_bytes()]
-    found = set(makers)
-    for file in makers:
+    found = {*makers(), Path(__file__).resolve()}
+    for file in makers():
         found.update(sources(parsed(file), ".".join(file.relative_to(package.parent).with_suffix("").parts)))
     return sorted(found)
 

@@ -13,6 +13,7 @@ import warnings
 from dataclasses import dataclass, field, fields
 from functools import partial
 from inspect import Signature, signature
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -196,10 +197,7 @@ class Algorithm(metaclass=FormerNames):
 
     def total_cost(self, public: Public, delta: float) -> tuple[float, float | None]:
         """What the accountants say of all rounds: the largest ε over agents, and μ if all events are Gaussian."""
-        events = [event for now in self.events(public) for event in now]
-        gaussian = all(isinstance(event, Gaussian | Free) for event in events)
-        total = float(np.max(privacy.epsilon(events, delta)))
-        return total, float(np.max(privacy.mu(events))) if gaussian else None
+        return cost(self.events(public), delta)
 
     def claims(self, public: Public, delta: float) -> list[PublishedBound]:
         """What the paper itself claims for these parameters, to be shown beside the exact total."""
@@ -251,6 +249,13 @@ class Algorithm(metaclass=FormerNames):
         return np.asarray(values, float)
 
 
+def cost(events: list[list[Event]], delta: float) -> tuple[float, float | None]:
+    """Of the events of all rounds: the largest ε over agents, and μ if all are Gaussian."""
+    every = [event for now in events for event in now]
+    gaussian = all(isinstance(event, Gaussian | Free) for event in every)
+    return float(np.max(privacy.epsilon(every, delta))), float(np.max(privacy.mu(every))) if gaussian else None
+
+
 def overridden(method: Algorithm) -> str:
     """A name that a proof rests on and that others than this package have defined anew; empty if there is none.
 
@@ -258,6 +263,8 @@ def overridden(method: Algorithm) -> str:
     own may have other defaults, and others may be added; one that is computed may differ from look to look. Two of our
     methods under one class are a mixture: each proof speaks of its own method alone.
     """
+    if type(type(method)) is not FormerNames:  # it could say anything of its classes
+        return "metaclass"
     kinds = type(method).__mro__
     ours = [c for c in kinds if at_home(c)]
     if not all(issubclass(ours[0], c) for c in ours):
@@ -267,7 +274,9 @@ def overridden(method: Algorithm) -> str:
     foreign = [c for c in kinds if c is not object and not at_home(c)]
     for c in foreign:
         for name, value in vars(c).items():
-            if name in parameters and hasattr(type(value), "__get__"):
+            if name in parameters and hasattr(type(value), "__get__") and not isinstance(value, MemberDescriptorType):
+                return name  # a slot holds a parameter as the object itself would
+            if name == "__dict__" and not isinstance(value, GetSetDescriptorType):
                 return name
     given = [name for c in foreign for name in vars(c)] + [one.name for one in fields(method)]
     for name in (*given, *vars(method)):

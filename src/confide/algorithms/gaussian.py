@@ -86,7 +86,7 @@ class GaussianRelease(Algorithm):
         if not self.bounded(public):
             return Guarantee(Label.NONE, "nothing bounds a row's gradient: set clip, or clip rows")
         if np.any(self.row_bound(public) < self.enforced_bound(public)):
-            return Guarantee(Label.ASSUMED, f"row gradients are assumed, not forced, to be within {self.assumed_bound}")
+            return Guarantee(Label.ASSUMED, self.only_assumed())
         if gap := self.gap(public):
             return Guarantee(Label.ASSUMED, gap)
         return Guarantee(Label.PROVEN, f"{self.enforced(public)}, Gaussian noise is accounted exactly")
@@ -94,6 +94,9 @@ class GaussianRelease(Algorithm):
     def gap(self, public: Public) -> str:
         """What the proof needs beside a row's bound and the software does not enforce; empty if nothing."""
         return ""
+
+    def only_assumed(self) -> str:
+        return f"row gradients are assumed, not forced, to be within {self.assumed_bound}"
 
     def enforced(self, public: Public) -> str:
         """What bounds a row, in words."""
@@ -176,6 +179,9 @@ class GaussianMethod(GaussianRelease):
         strange = [kind.__name__ for kind in asked if kind not in QUESTIONS] + [f"an altered {one}" for one in altered]
         if strange:
             return f"{self.name} asks {strange[0]}, which is not one of the engine's questions"
+        assumed = public.each(math.inf if self.assumed_bound is None else self.assumed_bound)
+        if any(np.any(assumed < one.bound) for one in questions):  # a question of its own may exceed `clip`
+            return self.only_assumed()
         if isinstance(public.loss, BlackBox) and Differences in asked:
             alone = "remember no row" if public.loss.by_row else "treat each row alone"
             return f"nothing forces a function of yours to {alone}"
@@ -210,6 +216,7 @@ class Ask:
             raise ConfideError(f"asks={times}: must be a whole number of at least 1")
         if scale is not None and np.shape(scale)[-2:] != (len(public.agents), 1):
             raise ConfideError(f"noise of shape {np.shape(scale)}: must be ({len(public.agents)}, 1), one per agent")
+        question.check(public)
         self._question, self._block, self._public = question, block, public
         self._noise, self._scale, self._times, self._asked = noise, scale, times, 0
 

@@ -35,7 +35,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from confide.algorithms.base import OPEN, ROOM, Algorithm, Array, Schedule
+from confide.algorithms.base import OPEN, ROOM, Algorithm, Array, Schedule, cost
 from confide.algorithms.gaussian import Ask, GaussianMethod
 from confide.errors import ConfideError, WrongType
 from confide.privacy import Event, Gaussian, Guarantee, Label
@@ -145,6 +145,10 @@ class SummedMethod(GaussianMethod):
     def charged_against(self, colluders: int, public: Public) -> list[list[Event]]:
         """The same as secure noise makes it."""
         return charge(self.against(colluders, public), self.schedule(public).noised)
+
+    def cost_against(self, colluders: int, public: Public, delta: float) -> tuple[float, float | None]:
+        """The largest ε over agents of all rounds against so many, and μ."""
+        return cost(self.against(colluders, public), delta)
 
     def stated(self, public: Public) -> Guarantee:
         plain = super().stated(public)

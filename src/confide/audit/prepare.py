@@ -5,7 +5,7 @@ The claim comes from the method, which asks the accountants; the audit itself ne
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from confide.algorithms import DZOA, SUMMED, Algorithm, GaussianMethod, JointTally, SummedMethod
@@ -127,7 +127,7 @@ def coalitions(
         method.check(public)
         method = method.calibrated(public, epsilon, delta)
         for j in numbered(colluders, method.colluders(public), parties):
-            total, mu = replace(method, collusion=j).total_cost(public, delta)
+            total, mu = method.cost_against(j, public, delta)
             mine = tuple(canary.colluding(j) for canary in canaries)
             jobs.setdefault(j, []).append(Job(method, mine[0], total, mu, mine, setting))
     return jobs

@@ -210,11 +210,10 @@ def _copy() -> str:
     """What Numba finds kept code by, besides its source: where the file is, when it changed, and the processor."""
     from llvmlite import binding
 
-    from confide.files.sources import HERE
+    import confide.compiled as kernels
 
-    files = (file for file in sorted(HERE["confide"].rglob("*.py")) if b"confide.compiled import" in file.read_bytes())
     found = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
-    found += [f"{file} {file.stat().st_mtime_ns}" for file in files]
+    found += [f"{file} {file.stat().st_mtime_ns}" for file in kernels.makers()]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 

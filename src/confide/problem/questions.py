@@ -64,6 +64,19 @@ class Question:
 
     bound: Array
 
+    def check(self, public: Public) -> None:
+        """One clear line unless every agent has a bound of its own: another shape would be spread over all of them."""
+        self._one_per_agent("bound", public)
+
+    def _one_per_agent(self, name: str, public: Public) -> None:
+        given = np.asarray(getattr(self, name))
+        if given.shape != (len(public.agents), 1):
+            raise ConfideError(
+                f"{type(self).__name__} {name} of shape {given.shape}: must be ({len(public.agents)}, 1), one per agent"
+            )
+        if not np.all(given > 0):
+            raise ConfideError(f"{type(self).__name__} {name}={given[:, 0].min():g}: must be above 0")
+
     def numbers(self, public: Public) -> int:
         """How many numbers an answer has."""
         raise WrongType(f"{type(self).__name__} does not say how wide its answer is")
@@ -82,6 +95,7 @@ class Question:
 
     def sensitivity(self, public: Public) -> Array:
         """How far the computed answer moves when one row is replaced, its rounding included: (A, 1)."""
+        self.check(public)
         return self.exact_sensitivity(public) * (1.0 + self._rounding(public))
 
     def largest(self, public: Public) -> Array:
@@ -239,6 +253,10 @@ class Standardised(Gradient):
     """
 
     norm: Array
+
+    def check(self, public: Public) -> None:
+        super().check(public)
+        self._one_per_agent("norm", public)
 
     def answer(self, block: Block, *at: Any) -> Array:
         theta, centre, stretch = at

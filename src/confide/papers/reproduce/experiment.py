@@ -17,7 +17,7 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from confide.errors import ConfideError
@@ -213,6 +213,14 @@ def _parse(file: Path) -> ast.Module:
         raise ConfideError(f"{_place(file)}, line {error.lineno}: {error.msg}") from None
 
 
+class _FromSource(importlib.machinery.SourceFileLoader):
+    """Compiles a file whenever it is imported: bytecode is taken for a file's own by size and second of change."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)  # type: ignore[no-any-return]
+
+
 _LOADED: dict[str, str] = {}  # paper folder -> bytes of its files when they were imported
 
 
@@ -224,6 +232,7 @@ def _load(file: Path) -> ModuleType:
     state = hashlib.sha256(b"\0".join(f.name.encode() + f.read_bytes() for f in files)).hexdigest()
     if _LOADED.get(str(folder)) != state:
         _forget(f"{package.__name__}.{folder.name}")
+        sys.path_importer_cache[str(folder)] = importlib.machinery.FileFinder(str(folder), (_FromSource, [".py"]))
         _LOADED[str(folder)] = state
     try:
         module = importlib.import_module(f"{PACKAGE}.{folder.name}.{file.stem}")
