@@ -86,7 +86,7 @@ class GaussianRelease(Algorithm):
         if not self.bounded(public):
             return Guarantee(Label.NONE, "nothing bounds a row's gradient: set clip, or clip rows")
         if np.any(self.row_bound(public) < self.enforced_bound(public)):
-            return Guarantee(Label.ASSUMED, self.only_assumed())
+            return Guarantee(Label.ASSUMED, self._only_assumed())
         if gap := self.gap(public):
             return Guarantee(Label.ASSUMED, gap)
         return Guarantee(Label.PROVEN, f"{self.enforced(public)}, Gaussian noise is accounted exactly")
@@ -95,7 +95,7 @@ class GaussianRelease(Algorithm):
         """What the proof needs beside a row's bound and the software does not enforce; empty if nothing."""
         return ""
 
-    def only_assumed(self) -> str:
+    def _only_assumed(self) -> str:
         return f"row gradients are assumed, not forced, to be within {self.assumed_bound}"
 
     def enforced(self, public: Public) -> str:
@@ -181,7 +181,7 @@ class GaussianMethod(GaussianRelease):
             return f"{self.name} asks {strange[0]}, which is not one of the engine's questions"
         assumed = public.each(math.inf if self.assumed_bound is None else self.assumed_bound)
         if any(np.any(assumed < one.bound) for one in questions):  # a question of its own may exceed `clip`
-            return self.only_assumed()
+            return self._only_assumed()
         if isinstance(public.loss, BlackBox) and Differences in asked:
             alone = "remember no row" if public.loss.by_row else "treat each row alone"
             return f"nothing forces a function of yours to {alone}"
