@@ -244,16 +244,16 @@ def long_ones(village, names):
 
 def test_no_member_makes_papers_too_long_to_be_read_again(village, monkeypatch):
     """Of two that were taken one by one, both no longer than papers may be, a node could start no more."""
-    monkeypatch.setattr(agreement, "LONGEST", 100_000)
+    monkeypatch.setattr(agreement, "LONGEST_PAPERS", 100_000)
     ash = Papers.of(village.folder / "ash", village.federation)
     ash.sign(village.identities["ash"])
     told = [text(Papers(village.federation), amendments=[one]) for one in long_ones(village, NAMES[1:])]
     for data in told[:3]:
-        assert ash.take(data) and len(data) < agreement.LONGEST
+        assert ash.take(data) and len(data) < agreement.LONGEST_PAPERS
     for _ in range(2):
         with pytest.raises(ConfideError, match="amendment 1: no room for it beside 3 that wait"):
             ash.take(told[3])
-        assert len(ash.pack()) <= agreement.LONGEST
+        assert len(ash.pack()) <= agreement.LONGEST_PAPERS
         ash = Papers.of(village.folder / "ash", village.federation)
     leave = change(village.federation, without=("elm",))  # which all others sign, has room
     monkeypatch.setattr(agreement, "WAITING", 0)
@@ -264,10 +264,11 @@ def test_no_member_makes_papers_too_long_to_be_read_again(village, monkeypatch):
 def test_an_amendment_has_a_length_that_papers_have_room_for(village):
     longest = long_ones(village, ["elm"])
     assert Papers(village.federation).take(text(Papers(village.federation), amendments=[*longest]))
-    card = replace(village.federation.cards["elm"], address="a" * amendments.LONGEST + ":1")
+    card = replace(village.federation.cards["elm"], address="a" * amendments.LONGEST_AMENDMENT + ":1")
     with pytest.raises(ConfideError, match=r"amendment of 33\d\d\d bytes: must be at most 32768"):
         amended(village.federation, change(village.federation, cards=(card,)))
-    assert agreement.MOST_UNVOUCHED * amendments.LONGEST <= agreement.WAITING / 2  # the rest is for what members sign
+    most = agreement.MOST_UNVOUCHED * amendments.LONGEST_AMENDMENT
+    assert most <= agreement.WAITING / 2  # the rest is for what members sign
 
 
 def test_new_keys_of_many_members_do_not_fill_papers(village, monkeypatch):
@@ -285,7 +286,7 @@ def test_nobody_signs_what_would_leave_no_room_for_others(village, monkeypatch):
         papers.sign(village.identities[name])
     size = len(signed(papers, village.identities, change(village.federation, epsilon=21.0), NAMES).pack())
     second = change(papers.current, epsilon=22.0)
-    monkeypatch.setattr(agreement, "LONGEST", agreement.WAITING + size + 100)
+    monkeypatch.setattr(agreement, "LONGEST_PAPERS", agreement.WAITING + size + 100)
     with pytest.raises(ConfideError, match=r"papers of .* bytes, once all have signed it.*begin another run") as error:
         papers.sign_amendment(village.identities["ash"], second)
     assert papers.pending == {}

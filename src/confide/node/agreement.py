@@ -28,7 +28,7 @@ from confide.node import federation as federations
 from confide.node.amendment import Amendment, amended
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
-from confide.node.packing import LONGEST, Signatures, length, pack, parsed
+from confide.node.packing import LONGEST_PAPERS, Signatures, length, pack, parsed
 
 FOLDER = "agreements"
 REMEMBERED = 100  # amendments of which it is known what they leave: a member may invent many
@@ -248,7 +248,7 @@ class Papers:
             new = {name: one for name, one in new.items() if not (late or self._signed_otherwise(name, change))}
             if not new or (known is None and self._crowded(change, new)):
                 return
-            if len(self.pack()) + length(new, change if known is None else None) > LONGEST:
+            if len(self.pack()) + length(new, change if known is None else None) > LONGEST_PAPERS:
                 raise ConfideError(f"amendment {change.number}: no room for it beside {len(self.pending)} that wait")
         signers = None if complete else new
         known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last
@@ -285,10 +285,10 @@ class Papers:
         """One line if papers would be too long to pass on once all have signed it, and others wait beside the next."""
         parts = [(self.founding.cards, None), *((one.cards, one.change) for one in (*self.chain, draft))]
         size = sum(length(names, change) for names, change in parts)
-        if size > LONGEST - WAITING:
+        if size > LONGEST_PAPERS - WAITING:
             raise ConfideError(
                 f"amendment {draft.change.number}: papers of {size} bytes, once all have signed it: must be at most "
-                f"{LONGEST - WAITING}; begin another run"
+                f"{LONGEST_PAPERS - WAITING}; begin another run"
             )
 
     def _advance(self) -> None:

@@ -66,7 +66,7 @@ FORMAT = 1
 NEEDED = ("format", "federation", "changes", "number")
 OPTIONAL = ("without", "edges", "rounds", "epsilon", "members")
 MOST = 1000  # amendments of one run
-LONGEST = 1 << 15  # bytes of one: everybody keeps it and passes it on
+LONGEST_AMENDMENT = 1 << 15  # bytes of one: everybody keeps it and passes it on
 MOST_TIMES = 10  # as many rounds as before: what more cost would take hours to find, at the word of one member
 KEEPS = ("ADMM", "LinearizedADMM", "CDPADMM", "DDPADMM")  # methods whose duals are sums over links
 
@@ -172,8 +172,8 @@ def amended(federation: Federation, change: Amendment) -> Federation:
         )
     if not (change.without or change.edges or change.rounds or change.epsilon or change.cards):
         raise ConfideError("amendment: changes nothing")
-    if (size := len(change.text)) > LONGEST:
-        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST}; make it several")
+    if (size := len(change.text)) > LONGEST_AMENDMENT:
+        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST_AMENDMENT}; make it several")
     document = {**federation.document}
     _members(document, federation, change)
     _links(document, federation, change)

@@ -24,7 +24,7 @@ from confide.network.peer import Server
 from confide.node.agreement import Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
-from confide.node.packing import LONGEST
+from confide.node.packing import LONGEST_PAPERS
 
 SOON, LATER = 0.2, 2.0  # seconds between questions: when there was news just now, and once all have signed
 MISSING = 1.0  # while signatures are missing and nothing new comes
@@ -124,7 +124,7 @@ class Courier:
                     link = links.get((identity.card.digest, card))
                     if link is None:
                         ways = replace(self._ways, identity=identity)
-                        link = Link(identity, card, self.federation.digest, LONGEST, ways)
+                        link = Link(identity, card, self.federation.digest, LONGEST_PAPERS, ways)
                         links[identity.card.digest, card], link.alarmed = link, self._alarmed
                     data: bytes | None = None
                     with suppress(TimeoutError):
@@ -175,10 +175,7 @@ class Courier:
                         self.papers.take(data)
                     finally:  # what is genuine counts, whatever stands beside it
                         self._note(self.papers.digest != before)
-        except (
-            Untrusted,
-            OSError,
-        ) as error:  # a full disk is not the neighbour's; what is not kept is not held to
+        except (Untrusted, OSError) as error:  # a full disk is not the neighbour's fault
             self._fail(error)
         except Exception as error:  # a mistake of ours among them, which a neighbour found: it must not end the run
             wrong = describe(error) if expected(error) else f"{type(error).__name__}: {describe(error)}"

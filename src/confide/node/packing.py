@@ -1,4 +1,4 @@
-"""Papers as they travel and lie on disk: JSON, as long as `LONGEST` at most."""
+"""Papers as they travel and lie on disk: JSON, as long as `LONGEST_PAPERS` at most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from confide.network.identity import SIGNATURE
 from confide.node import amendment as amendments
 from confide.node.amendment import Amendment
 
-LONGEST = 1 << 22  # bytes of a member's papers
+LONGEST_PAPERS = 1 << 22  # bytes of a member's papers
 Signatures = dict[str, bytes]  # by the signer's name
 
 
@@ -35,8 +35,8 @@ def _texts(signatures: Signatures) -> dict[str, str]:
 
 
 def parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]]:
-    if len(data) > LONGEST:
-        raise ConfideError(f"papers of {len(data)} bytes: must be at most {LONGEST}")
+    if len(data) > LONGEST_PAPERS:
+        raise ConfideError(f"papers of {len(data)} bytes: must be at most {LONGEST_PAPERS}")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

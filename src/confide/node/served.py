@@ -16,7 +16,7 @@ from confide.network.identity import Card
 from confide.node.agreement import Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
-from confide.node.packing import LONGEST
+from confide.node.packing import LONGEST_PAPERS
 
 
 class Served:
@@ -56,7 +56,7 @@ class Served:
             which = found.st_ino, found.st_mtime_ns, found.st_size
             if which == self._read[path]:
                 return
-            self._read[path], data = which, file.read(LONGEST + 1)
+            self._read[path], data = which, file.read(LONGEST_PAPERS + 1)
         why = ""
         for papers in self._papers:
             try:
