@@ -159,6 +159,17 @@ def _hash(top: Mapping[str, Any], name: str) -> bytes:
 # --- what follows from it -------------------------------------------------------------------------------------------
 
 
+def check_limits(federation: Federation, change: Amendment) -> None:
+    """Of what waits for signatures, at the word of one member: one line if it is too long, or takes too long to price.
+
+    What all have signed is in force, and was before there were limits.
+    """
+    if (size := len(change.text)) > LONGEST_AMENDMENT:
+        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST_AMENDMENT}; make it several")
+    if (change.rounds or 0) > (most := MOST_TIMES * federation.algorithm.rounds):
+        raise ConfideError(f"rounds={change.rounds}: must be at most {most}: more are added by several amendments")
+
+
 def amended(federation: Federation, change: Amendment) -> Federation:
     """The federation as the amendment leaves it; one line where it may not."""
     if change.run != federation.digest:
@@ -172,8 +183,6 @@ def amended(federation: Federation, change: Amendment) -> Federation:
         )
     if not (change.without or change.edges or change.rounds or change.epsilon or change.cards):
         raise ConfideError("amendment: changes nothing")
-    if (size := len(change.text)) > LONGEST_AMENDMENT:
-        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST_AMENDMENT}; make it several")
     document = {**federation.document}
     _members(document, federation, change)
     _links(document, federation, change)
@@ -321,8 +330,6 @@ def _terms(document: dict[str, Any], federation: Federation, change: Amendment) 
             raise ConfideError(
                 f"rounds={change.rounds}: must be above {federation.algorithm.rounds}: rounds are added, not taken back"
             )
-        if change.rounds > (most := MOST_TIMES * federation.algorithm.rounds):
-            raise ConfideError(f"rounds={change.rounds}: must be at most {most}: more are added by several amendments")
         document["algorithm"] = {**document["algorithm"], "rounds": change.rounds}
     if change.epsilon is not None:
         if federation.epsilon is None:

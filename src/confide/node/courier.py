@@ -195,7 +195,7 @@ class Courier:
     async def _foreseen(self, data: bytes = b"") -> AsyncIterator[None]:
         """One after the other, and what takes long in a thread: several neighbours bring the same."""
         async with self._reading:
-            await asyncio.to_thread(self.papers.foresee, data, self.papers.unread)
+            await asyncio.to_thread(self.papers.foresee, data, own=self.papers.unread)
             yield
 
     def _note(self, changed: bool) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from confide.errors import ConfideError
@@ -60,3 +64,20 @@ def _signatures(table: Any) -> Signatures:
     if not all(len(one) == SIGNATURE for one in out.values()):
         raise ConfideError(f"papers.signatures={shown(table)}: must be {2 * SIGNATURE} hexadecimal digits each")
     return out
+
+
+def which_file(file: int | Path) -> tuple[int, int, int]:
+    """What tells a file from one that takes its place."""
+    found = os.stat(file)
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Against other processes of the same home."""
+    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
