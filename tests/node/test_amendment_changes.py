@@ -1,6 +1,7 @@
 """What amendments may change: rounds and their cost, members after patience, keys and addresses."""
 
 import json
+import ssl
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from test_agreement import village as village
 from village import NAMES
 
 from confide.errors import ConfideError
+from confide.files import toml
+from confide.network.channel import context
 from confide.network.identity import AMENDMENT_LABEL, Card, Identity, load_card
 from confide.node import agreement, office
 from confide.node import amendment as amendments
@@ -92,6 +95,31 @@ def test_a_new_key_signs_and_the_old_one_has_no_part_in_it(village):
         stolen = change(now, epsilon=21.0)
         papers.take(text(papers, amendments=[{"text": stolen.document(), "signatures": {
             "elm": village.identities["elm"].sign(stolen.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+
+
+def unreadable(identity):
+    """The same key in a certificate whose parts are well formed, and which OpenSSL does not read all the same."""
+    der = identity.card.certificate
+    bad = der.replace(bytes.fromhex("06035504030c"), bytes.fromhex("060355040300"), 1)  # the issuer's name is no text
+    assert bad != der
+    return replace(identity, card=replace(identity.card, certificate=bad))
+
+
+def test_a_card_with_which_no_node_would_start_is_refused(village, tmp_path):
+    """Once in force it would have ended the nodes of all neighbours, for good."""
+    bad = unreadable(Identity.make("elm", village.identities["elm"].card.address))
+    with pytest.raises(ssl.SSLError):
+        context(village.identities["ash"], [bad.card], server=False)
+    one = change(village.federation, cards=(bad.card,))
+    for papers in (Papers(village.federation), Papers.of(tmp_path / "ash", village.federation)):
+        with pytest.raises(ConfideError, match="card of 'elm': its certificate is damaged"):
+            papers.draft(one)
+        with pytest.raises(ConfideError, match="card of 'elm': its certificate is damaged"):
+            papers.take(text(papers, amendments=[{"text": one.document(), "signatures": {
+                "elm": bad.sign(one.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+    (tmp_path / "card.toml").write_text(toml.dumps(bad.card.to_json()))
+    with pytest.raises(ConfideError, match=r"card.toml: card of 'elm': its certificate is damaged"):
+        load_card(tmp_path / "card.toml")
 
 
 def test_a_new_key_is_all_that_changes_among_the_members(village):

@@ -153,3 +153,21 @@ def test_a_node_goes_on_as_its_owner_changes_the_key(village, monkeypatch):
         await made.stop()
 
     asyncio.run(body())
+
+
+def test_what_waits_at_home_and_may_not_be_any_more_keeps_no_node_from_starting(village, monkeypatch):
+    """By rules that came with an upgrade; what is in force must still be."""
+    waits, holds = change(village.federation, without=("elm",)), change(village.federation, epsilon=21.0)
+    ash, birch = (Papers.of(village.folder / name, village.federation) for name in ("ash", "birch"))
+    signed(ash, village.identities, waits, ["doum"])
+    signed(birch, village.identities, holds, NAMES)
+
+    def stricter(state, change):
+        raise ConfideError("not any more")
+
+    monkeypatch.setattr(agreement, "amended", stricter)
+    assert Papers.of(village.folder / "ash", village.federation).pending == {}
+    with pytest.raises(ConfideError, match="not any more"):
+        Papers.of(village.folder / "birch", village.federation)
+    with pytest.raises(ConfideError, match="not any more"):
+        Papers(village.federation).take(ash.pack())

@@ -228,6 +228,7 @@ def test_two_frames_that_differ_convince_everyone_else(circle, lies_in):
             heard = one.believe(error.alarm)
             assert f"signed that they heard different things before round {lies_in + 1}" in str(heard)
             assert heard.alarm == error.alarm and heard.round == lies_in + 1
+            assert heard.party == error.party == f"{ROOT}-and-{OTHER}"  # one of them lies, and which is not known
             shown = [bytes.fromhex(frame) for frame in json.loads(heard.evidence())["frames"]]
             assert len({frames.source(frame)[0] for frame in shown}) == 2
             one.end()

@@ -270,7 +270,12 @@ class Papers:
             if not own:
                 self._check_limits(known, change, new)
         signers = None if complete or own else new
-        known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last
+        try:
+            known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last
+        except ConfideError:
+            if own and not complete:
+                return  # it waited here before it could not be: no reason for a node not to start
+            raise
         self._packed = None
         if any(known is draft for draft in self.chain):
             known.signatures = _least(known.signatures, new)

@@ -50,7 +50,7 @@ def unpack(alarm: bytes) -> list[bytes]:
 
 
 class Found(Exception):
-    """What an alarm proves: who signed its first frame, or both offers, of which round, and what is wrong."""
+    """What an alarm proves: who signed it, one or both of two, one of whom lies; of which round, and what is wrong."""
 
     def __init__(self, party: str, round: int, why: str) -> None:
         self.party, self.round = party, round
@@ -71,8 +71,9 @@ def proven(proof: Sequence[bytes], run: bytes, stage: int, tree: SpanningTree, c
         (second, other) = signed[1]
         same = place.round == other.round and min(place.phase, other.phase) >= Phase.AGREED_UP
         if first != second and same and place.heard != other.heard:
-            return Found(name, place.round, (
-                f"{name} and {cards[second].name} signed that they heard different things before round {place.round}: "
+            names = sorted((name, cards[second].name))
+            return Found("-and-".join(names), place.round, (
+                f"{' and '.join(names)} signed that they heard different things before round {place.round}: "
                 "a member told different things to different members; begin another run"
             ))  # fmt: skip
     raise ConfideError(NOTHING)

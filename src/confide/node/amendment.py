@@ -235,6 +235,7 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
             raise ConfideError(
                 f"card of {card.name!r}: its key was in use before: make a new one by `confide node rekey`"
             )
+        card.check_tls()
     document["members"] = [
         {**member, **(new[member["name"]].to_json() if member["name"] in new else {})}
         for member in federation.document["members"] if member["name"] not in change.without

@@ -155,14 +155,17 @@ class Courier:
         mine, theirs = self.identity.card, self.neighbours[name]
         out = [(self.identity, theirs)]
         for draft in self.papers.pending.values():
-            if mine.name not in draft.signatures:
-                continue
+            if mine.name not in draft.signatures or not self._is_own(draft.cards[mine.name]):
+                continue  # with a key of someone else's making, perhaps
             own, other = draft.leaves.cards.get(mine.name), draft.leaves.cards.get(name)
             if own is not None and own.digest != mine.digest and own.digest in self._keys:
                 out.append((self._keys[own.digest], theirs))
             if other is not None and other != theirs:
                 out.append((self.identity, other))
         return out
+
+    def _is_own(self, card: Card) -> bool:
+        return card.digest == self.identity.card.digest or card.digest in self._keys
 
     async def _take(self, name: str, data: bytes) -> str:
         """Take over what a neighbour holds; what is wrong with it, or nothing: it is asked again."""
