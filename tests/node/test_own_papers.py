@@ -10,7 +10,7 @@ from test_courier import Line, started
 from village import NAMES
 
 from confide.errors import ConfideError
-from confide.network.identity import AMENDMENT_LABEL, Identity, load_card
+from confide.network.identity import AMENDMENT_LABEL, Card, Identity, load_card
 from confide.node import agreement, office, packing
 from confide.node import amendment as amendments
 from confide.node.agreement import Papers
@@ -153,6 +153,26 @@ def test_a_node_goes_on_as_its_owner_changes_the_key(village, monkeypatch):
         await made.stop()
 
     asyncio.run(body())
+
+
+def test_papers_full_of_what_one_member_signed_are_read_without_verifying_it(village, monkeypatch):
+    """A neighbour that shows them again and again would keep a node busy; so would forged ones, or one many times."""
+    elm, verified, real = village.identities["elm"], [], Card.verify
+    many = [change(village.federation, epsilon=21.0 + k) for k in range(200)]
+    papers = Papers(village.federation)
+    told = text(papers, amendments=[shown(one, elm=elm) for one in many])
+    forged = text(papers, amendments=[{**shown(one), "signatures": {"doum": "00" * 64}} for one in many])
+    again = text(papers, amendments=[shown(many[0], elm=elm) for _ in many])
+    monkeypatch.setattr(Card, "verify", lambda card, *args: verified.append(card.name) or real(card, *args))
+    papers.foresee(told)
+    assert papers.take(told) and verified == ["elm"] * 2 and list(papers.pending) == [many[0].hash]
+    verified.clear()
+    with pytest.raises(ConfideError, match="'doum' did not make"):
+        papers.take(forged)
+    assert len(verified) == agreement.MOST_WRONG
+    with pytest.raises(ConfideError, match="one of 200 is there twice: must be there once"):
+        papers.take(again)
+    assert len(verified) == agreement.MOST_WRONG
 
 
 def test_what_waits_at_home_and_may_not_be_any_more_keeps_no_node_from_starting(village, monkeypatch):

@@ -32,6 +32,7 @@ FOLDER = "agreements"
 REMEMBERED = 100  # amendments of which it is known what they leave: a member may invent many
 UNVOUCHED = 3  # amendments that wait with a new key of a member and no signature but that key's: anyone can make them
 MOST_UNVOUCHED = 16  # of them, of all members
+MOST_WRONG = 20  # papers of one neighbour that are looked at in vain: each may take a signature to refuse
 WAITING = 1 << 20  # bytes that are left for amendments that wait: those in force must never fill papers
 OWN = 2 * LONGEST_AMENDMENT  # of them, for what is signed in the own home
 
@@ -163,22 +164,18 @@ class Papers:
 
         A node does it in a thread, so that it answers its neighbours meanwhile. `own` are those of the home.
         """
-        ahead = self._copy()
+        ahead, most = self._copy(), len(self.chain) + REMEMBERED
         for data in filter(None, (*papers, own)):
-            drafts: list[tuple[Amendment, Signatures]] = []
             with suppress(ConfideError):  # `take` says what is wrong
-                drafts = parsed(data)[1]
-            for change, given in drafts:
-                if len(ahead.chain) < len(self.chain) + REMEMBERED:
-                    with suppress(ConfideError):
-                        ahead._consider(change, given, own=data is own)
+                ahead._merge(data, own=data is own, most=most)
 
     def _copy(self) -> Papers:
         """The same, for nobody's eyes; what either finds out the other knows."""
         out = Papers(self.founding)
         out.chain = [replace(draft) for draft in self.chain]
         out.pending = {key: replace(draft) for key, draft in self.pending.items()}
-        out.current, out._found, out._wasted = self.current, self._found, self._wasted
+        out.current, out.signatures = self.current, self.signatures
+        out._found, out._wasted = self._found, self._wasted
         return out
 
     @staticmethod
@@ -225,8 +222,8 @@ class Papers:
             raise wrong
         return self.pack() != before
 
-    def _merge(self, data: bytes, *, own: bool) -> None:
-        """Each paper by itself; then it raises what is wrong with the first that is not taken."""
+    def _merge(self, data: bytes, *, own: bool, most: int | None = None) -> None:
+        """Each paper by itself, until `most` amendments are in force; then it raises what is wrong with the first."""
         signatures, drafts = parsed(data)
         wrong: list[ConfideError] = []
         try:
@@ -240,6 +237,8 @@ class Papers:
                 self._consider(change, given, own=own)
             except ConfideError as error:
                 wrong.append(error)
+            if len(wrong) == MOST_WRONG or len(self.chain) == most:
+                break
         if wrong:
             raise wrong[0]
 
@@ -249,8 +248,8 @@ class Papers:
     def _consider(self, change: Amendment, given: Signatures, *, own: bool) -> None:
         """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late.
 
-        What others may fill papers with, or keep us busy by, is limited; not what is in the `own` home, which its owner
-        signed or which was taken before, nor what all have signed.
+        What others may fill papers with, or keep us busy by, is limited; not what is in the `own` home, nor what all
+        have signed.
         """
         known = self._known(change)
         if known is None and not given:
@@ -260,15 +259,15 @@ class Papers:
             raise ConfideError(f"amendment {change.number} of {change.changes.hex()[:16]}, which is not known here")
         had = {} if known is None else known.signatures
         new = _other(given, had)
-        _verify(new, _signing_cards(state, change), change.hash, AMENDMENT_LABEL, f"amendment {change.number}")
         complete = not set(state.cards) - set(change.without) - set(had) - set(new)
         if not complete:  # who signed another one first does not count here, too
             late = state.head != self.current.head
             new = {name: one for name, one in new.items() if not (late or self._signed_otherwise(name, change))}
             if not new or (known is None and not own and self._crowded(change, new)):
-                return
-            if not own:
-                self._check_limits(known, change, new)
+                return  # what changes nothing is not verified: a member can make as many as it likes
+        _verify(new, _signing_cards(state, change), change.hash, AMENDMENT_LABEL, f"amendment {change.number}")
+        if not complete and not own:
+            self._check_limits(known, change, new)
         signers = None if complete or own else new
         try:
             known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last

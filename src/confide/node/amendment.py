@@ -40,6 +40,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -96,12 +97,12 @@ class Amendment:
     def to_toml(self) -> str:
         return toml.dumps(self.document())
 
-    @property
+    @cached_property
     def text(self) -> bytes:
         """The canonical form."""
         return json.dumps(self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
-    @property
+    @cached_property
     def hash(self) -> bytes:
         """What is signed, and what the next amendment changes."""
         return hashlib.sha256(self.text).digest()

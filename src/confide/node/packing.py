@@ -51,6 +51,8 @@ def parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]]
         raise ConfideError(f"papers.amendments={shown(top['amendments'])}: must be a list")
     entries = [strict(one, "papers.amendments", ("text", "signatures")) for one in top["amendments"]]
     drafts = [(amendments.from_document(one["text"]), _signatures(one["signatures"])) for one in entries]
+    if len({change.hash for change, _ in drafts}) < len(drafts):
+        raise ConfideError(f"papers.amendments: one of {len(drafts)} is there twice: must be there once")
     return _signatures(top["signatures"]), drafts
 
 
