@@ -108,7 +108,7 @@ def test_a_copied_key_is_refused(run, people):
     keys, cards, signed, _ = run
     ash, birch = people[:2]
     copy = RunKey(FEDERATION, keys[ash.card.digest].secret, bytes(32))
-    with pytest.raises(ValueError, match="two members offer the same key"):
+    with pytest.raises(ValueError, match="ash and birch offer the same key for this run: one of them copied it"):
         KeyList.read(FEDERATION, cards, signed | {birch.card.digest: copy.signed(birch)})
 
 

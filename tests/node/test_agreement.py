@@ -322,7 +322,7 @@ def test_one_who_signs_two_cannot_keep_others_from_what_all_have_signed(village)
 ])  # fmt: skip
 def test_what_an_amendment_may_not_say(village, what, said):
     with pytest.raises(ConfideError, match=said):
-        amended(village.federation, change(village.federation, **what))
+        Papers(village.federation).draft(change(village.federation, **what))
 
 
 def test_an_amendment_of_another_federation_is_refused(village):

@@ -1,6 +1,7 @@
 """What amendments may change: rounds and their cost, members after patience, keys and addresses."""
 
 import json
+import ssl
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from test_agreement import village as village
 from village import NAMES
 
 from confide.errors import ConfideError
+from confide.files import toml
+from confide.network.channel import context
 from confide.network.identity import AMENDMENT_LABEL, Card, Identity, load_card
 from confide.node import agreement, office
 from confide.node import amendment as amendments
@@ -92,6 +95,31 @@ def test_a_new_key_signs_and_the_old_one_has_no_part_in_it(village):
         stolen = change(now, epsilon=21.0)
         papers.take(text(papers, amendments=[{"text": stolen.document(), "signatures": {
             "elm": village.identities["elm"].sign(stolen.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+
+
+def unreadable(identity):
+    """The same key in a certificate whose parts are well formed, and which OpenSSL does not read all the same."""
+    der = identity.card.certificate
+    bad = der.replace(bytes.fromhex("06035504030c"), bytes.fromhex("060355040300"), 1)  # the issuer's name is no text
+    assert bad != der
+    return replace(identity, card=replace(identity.card, certificate=bad))
+
+
+def test_a_card_with_which_no_node_would_start_is_refused(village, tmp_path):
+    """Once in force it would have ended the nodes of all neighbours, for good."""
+    bad = unreadable(Identity.make("elm", village.identities["elm"].card.address))
+    with pytest.raises(ssl.SSLError):
+        context(village.identities["ash"], [bad.card], server=False)
+    one = change(village.federation, cards=(bad.card,))
+    for papers in (Papers(village.federation), Papers.of(tmp_path / "ash", village.federation)):
+        with pytest.raises(ConfideError, match="card of 'elm': its certificate is damaged"):
+            papers.draft(one)
+        with pytest.raises(ConfideError, match="card of 'elm': its certificate is damaged"):
+            papers.take(text(papers, amendments=[{"text": one.document(), "signatures": {
+                "elm": bad.sign(one.hash, AMENDMENT_LABEL).hex()}}]))  # fmt: skip
+    (tmp_path / "card.toml").write_text(toml.dumps(bad.card.to_json()))
+    with pytest.raises(ConfideError, match=r"card.toml: card of 'elm': its certificate is damaged"):
+        load_card(tmp_path / "card.toml")
 
 
 def test_a_new_key_is_all_that_changes_among_the_members(village):
@@ -244,16 +272,16 @@ def long_ones(village, names):
 
 def test_no_member_makes_papers_too_long_to_be_read_again(village, monkeypatch):
     """Of two that were taken one by one, both no longer than papers may be, a node could start no more."""
-    monkeypatch.setattr(agreement, "LONGEST", 100_000)
+    monkeypatch.setattr(agreement, "LONGEST_PAPERS", 100_000 + agreement.OWN)
     ash = Papers.of(village.folder / "ash", village.federation)
     ash.sign(village.identities["ash"])
     told = [text(Papers(village.federation), amendments=[one]) for one in long_ones(village, NAMES[1:])]
     for data in told[:3]:
-        assert ash.take(data) and len(data) < agreement.LONGEST
+        assert ash.take(data) and len(data) < 100_000
     for _ in range(2):
         with pytest.raises(ConfideError, match="amendment 1: no room for it beside 3 that wait"):
             ash.take(told[3])
-        assert len(ash.pack()) <= agreement.LONGEST
+        assert len(ash.pack()) <= 100_000
         ash = Papers.of(village.folder / "ash", village.federation)
     leave = change(village.federation, without=("elm",))  # which all others sign, has room
     monkeypatch.setattr(agreement, "WAITING", 0)
@@ -264,10 +292,11 @@ def test_no_member_makes_papers_too_long_to_be_read_again(village, monkeypatch):
 def test_an_amendment_has_a_length_that_papers_have_room_for(village):
     longest = long_ones(village, ["elm"])
     assert Papers(village.federation).take(text(Papers(village.federation), amendments=[*longest]))
-    card = replace(village.federation.cards["elm"], address="a" * amendments.LONGEST + ":1")
+    card = replace(village.federation.cards["elm"], address="a" * amendments.LONGEST_AMENDMENT + ":1")
     with pytest.raises(ConfideError, match=r"amendment of 33\d\d\d bytes: must be at most 32768"):
-        amended(village.federation, change(village.federation, cards=(card,)))
-    assert agreement.MOST_UNVOUCHED * amendments.LONGEST <= agreement.WAITING / 2  # the rest is for what members sign
+        Papers(village.federation).draft(change(village.federation, cards=(card,)))
+    most = agreement.MOST_UNVOUCHED * amendments.LONGEST_AMENDMENT
+    assert most <= agreement.WAITING / 2  # the rest is for what members sign
 
 
 def test_new_keys_of_many_members_do_not_fill_papers(village, monkeypatch):
@@ -285,7 +314,7 @@ def test_nobody_signs_what_would_leave_no_room_for_others(village, monkeypatch):
         papers.sign(village.identities[name])
     size = len(signed(papers, village.identities, change(village.federation, epsilon=21.0), NAMES).pack())
     second = change(papers.current, epsilon=22.0)
-    monkeypatch.setattr(agreement, "LONGEST", agreement.WAITING + size + 100)
+    monkeypatch.setattr(agreement, "LONGEST_PAPERS", agreement.WAITING + size + 100)
     with pytest.raises(ConfideError, match=r"papers of .* bytes, once all have signed it.*begin another run") as error:
         papers.sign_amendment(village.identities["ash"], second)
     assert papers.pending == {}

@@ -151,6 +151,17 @@ def test_an_amendment_that_a_member_did_not_sign_makes_it_call_nobody(village):
     asyncio.run(body())
 
 
+def test_a_key_that_someone_made_for_a_member_makes_it_call_nobody(village):
+    """It signs that elm has moved, in the name of ash, whose node asks elm at its address as before."""
+    made = Identity.make("ash", village.identities["ash"].card.address)
+    moved = replace(village.identities["elm"].card, address="127.0.0.1:1")
+    one = change(village.federation, cards=(made.card, moved))
+    ash = papers_of(village, {**village.identities, "ash": made}, one, ["ash"])
+    assert ash.pending[one.hash].signatures.keys() == {"ash"}
+    node = Node(ash, village.identities["ash"])
+    assert node.courier._turns("elm") == [(node.identity, village.federation.cards["elm"])]
+
+
 def test_an_amendment_that_a_member_did_not_sign_opens_none_of_its_keys(village, tmp_path):
     """Elm has made a key and shown its card to birch, which signs: elm's node has no passphrase of it, and goes on."""
     keys = Keys(tmp_path / "elm", lambda path: pytest.fail("asked for a passphrase"))

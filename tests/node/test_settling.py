@@ -369,3 +369,12 @@ def test_populations_kept_in_pure_epsilon_take_no_gaussian_run_and_nothing_chang
         member.open()
     close(member)
     assert charges(village)[0] == [(1, 1)]
+
+
+def test_no_more_rounds_are_admitted_than_there_are(village):
+    """Whoever has a key of this node that was revoked can sign any round, such as one that no price is known of."""
+    member = trainer(village)
+    member.open()
+    member.admit(2**32 - 1)
+    assert len(charges(village)[0]) == member.rounds
+    close(member)

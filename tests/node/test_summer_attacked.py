@@ -12,6 +12,7 @@ from circle import Circle
 from village import NAMES, Village
 
 import confide
+from confide.errors import ConfideError
 from confide.network import frames, wire
 from confide.network.frames import Phase, Place
 from confide.network.identity import KEY_LABEL, Identity
@@ -80,24 +81,40 @@ def test_who_hands_up_what_is_none_is_accused_and_nobody_else(tmp_path, graph, p
     made.close()
 
 
-def test_a_copied_key_is_refused_and_nothing_is_masked(circle):
-    """It would give its owner no secret; but two members whose masks are one are one member less."""
-    seen = {}
+BRANCHED = confide.Graph.from_edges([(2, 0), (2, 3), (2, 1), (1, 4)])  # birch above cedar, elm; cedar above ash, doum
+
+
+@pytest.mark.parametrize("copier, owner, named", [
+    ("doum", "ash", "ash-and-doum"), ("ash", "doum", "ash-and-doum"), ("elm", "ash", "ash-and-elm"),
+    ("ash", "elm", "ash-and-elm"), ("ash", "cedar", "ash-and-cedar"), ("elm", "birch", "birch-and-elm"),
+    ("cedar", "elm", "cedar-and-elm"), ("cedar", "doum", "cedar"),
+])  # fmt: skip
+def test_a_copied_key_is_refused_and_nothing_is_masked(tmp_path, copier, owner, named):
+    """It would give its owner no secret; but two members whose masks are one are one member less.
+
+    Both who show it are named, as nobody can tell which of them copied it; who hands on both, and nobody else that they
+    pass through: cedar was accused of what doum had done.
+    """
+    made = Circle(tmp_path, DESCENT, graph=BRANCHED)
 
     def lie(name, number, frame, to):
-        if frames.place_of(number)[0] == Phase.KEYS_UP:
-            seen[name] = frames.payload_of(frame)[:32]
-            if name == OTHER:
-                me, nonce = circle.identities[name], b"n" * 32
-                said = circle.federation.digest + me.card.digest + seen[LEAF] + nonce
-                return resigned(circle, name, frame, seen[LEAF] + nonce + me.sign(said, KEY_LABEL))
-        return frame
+        if (name, frames.place_of(number)[0]) != (copier, Phase.KEYS_UP):
+            return frame
+        me, key, nonce = made.identities[name], made.members[owner].sum.key.offer.key, b"n" * 32
+        offer = key + nonce + me.sign(made.federation.digest + me.card.digest + key + nonce, KEY_LABEL)
+        whole, tree = frames.payload_of(frame), made.members[name].tree
+        at = OFFER * tree.below[NAMES.index(name)].index(NAMES.index(name))
+        return resigned(made, name, frame, whole[:at] + offer + whole[at + OFFER :])
 
-    circle.lie = lie
-    circle.begin()
-    with pytest.raises(Disagreement, match="two members offer the same key"):
-        circle.carry()
-    assert set(claims(circle)) == {(0, 0)}
+    made.lie = lie
+    made.begin()
+    with pytest.raises(Disagreement, match="offer the same key for this run: one of them copied it") as error:
+        made.carry()
+    assert error.value.party == json.loads(error.value.evidence())["from"] == named
+    for name in NAMES:
+        assert made.members[name].believe(error.value.alarm).party == named
+    assert set(claims(made)) == {(0, 0)}
+    made.close()
 
 
 def test_who_shows_two_keys_is_found_out_before_round_1(circle):
@@ -211,6 +228,7 @@ def test_two_frames_that_differ_convince_everyone_else(circle, lies_in):
             heard = one.believe(error.alarm)
             assert f"signed that they heard different things before round {lies_in + 1}" in str(heard)
             assert heard.alarm == error.alarm and heard.round == lies_in + 1
+            assert heard.party == error.party == f"{ROOT}-and-{OTHER}"  # one of them lies, and which is not known
             shown = [bytes.fromhex(frame) for frame in json.loads(heard.evidence())["frames"]]
             assert len({frames.source(frame)[0] for frame in shown}) == 2
             one.end()
@@ -255,6 +273,28 @@ def test_what_proves_nothing_is_not_believed(circle):
     for bad in (b"\0", b"\xff" * 8, error.alarm[:-1], error.alarm + b"\0"):
         with pytest.raises(ValueError, match=r"alarm|frame"):
             one.believe(bad)
+
+
+def test_two_offers_prove_a_copy_if_both_members_signed_one_key(circle):
+    circle.begin()
+    ash, birch = (circle.identities[name] for name in ("ash", "birch"))
+    run, stranger = circle.federation.digest, Identity.make("stranger", "127.0.0.1:1")
+    key = circle.members["ash"].sum.key
+    copy, other = replace(key, nonce=bytes(32)), RunKey.create(run)
+
+    def shown(who, key, signer=None):
+        return who.card.digest + key.signed(signer or who)
+
+    true = [shown(ash, key), shown(birch, copy)]
+    assert str(circle.members["elm"].believe(alarms.pack(true))).startswith("ash and birch offer the same key")
+    for proof in (
+        true[:1], [true[0], true[0]], [true[0], shown(birch, other)], [true[0], shown(ash, copy)],
+        [true[0], shown(birch, copy, ash)], [true[0], shown(stranger, copy)],
+        [true[0], shown(birch, replace(copy, federation=bytes(32)))], [true[0], true[1], true[1]],
+        [true[0], true[1] + bytes(100)],
+    ):  # fmt: skip
+        with pytest.raises(ConfideError):
+            circle.members["elm"].believe(alarms.pack(proof))
 
 
 # --- processes --------------------------------------------------------------------------------------------------------

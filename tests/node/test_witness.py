@@ -226,6 +226,36 @@ def ash_of(village, federation, *before):
         yield Trainer(federation, village.identities["ash"], journal)
 
 
+@pytest.mark.parametrize("first", ["birch", "cedar"], ids=["the revoked key's first", "the other first"])
+def test_who_has_a_revoked_key_hides_no_lie_after_a_restart(tmp_path, first):
+    """What the journal holds is known again as it was: two messages of the key in force still contradict each other."""
+    village = Village(tmp_path, CDP, seed=None, budget=(20.0, 1e-5), graph=GRAPHS["complete"])
+    before, old, elm = village.federation, village.identities["elm"], NAMES.index("elm")
+    fresh = Identity.make("elm", old.card.address)
+    now = amended(before, Amendment(before.digest, before.head, 1, cards=(fresh.card,)))
+    people = {**village.identities, "elm": fresh}
+    said = {name: wire.pack(people[name], now.head, 1, np.full(4, 5.0).tobytes()) for name in NAMES}
+    told = {"birch": wire.pack(old, before.head, 1, bytes(32)), "cedar": said["elm"],
+            "doum": wire.pack(fresh, now.head, 1, np.full(4, -5.0).tobytes())}  # fmt: skip
+
+    def tells(name, ash):
+        """Its frame of round 2, by which elm said in round 1 what it was told."""
+        heard = [wire.statement(told[name] if party == elm else said[NAMES[party]])
+                 for party, _ in ash.told(name, 2)]  # fmt: skip
+        return wire.pack(people[name], now.head, 2, bytes(32), b"".join(heard))
+
+    ash, kept = Witness(now, "ash"), [first, "cedar" if first == "birch" else "birch"]
+    for name in kept:
+        ash.check(name, 2, tells(name, ash))
+    again = Witness(now, "ash")  # which finds these two in its journal
+    for name in kept:
+        again.recall(name, 2, tells(name, ash))
+    assert again._known[elm, 1] == ash._known[elm, 1] == wire.statement(said["elm"])
+    for one in (ash, again):
+        with pytest.raises(Contradiction, match="elm signed two different messages for round 1"):
+            one.check("doum", 2, tells("doum", ash))
+
+
 def second(village, elm, head, ash):
     """Elm's frame of round 2, with what its neighbours ash and doum said in round 1."""
     doum = wire.pack(village.identities["doum"], head, 1, bytes(32))

@@ -11,6 +11,7 @@ import base64
 import datetime
 import hashlib
 import re
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,6 +128,13 @@ class Card:
             )
         left = (self.valid_until - now).days
         return f"the certificate of {self.name} expires on {self.valid_until:%Y-%m-%d}" if left < SOON_DAYS else ""
+
+    def check_tls(self) -> None:
+        """One line on a certificate that OpenSSL can't read, though others can: no neighbour's node would start."""
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=self.certificate)
+        except ssl.SSLError:
+            raise _damaged(self.name) from None
 
     @cached_property
     def _key(self) -> ec.EllipticCurvePublicKey:
@@ -263,7 +271,9 @@ def load_card(path: Path) -> Card:
     """The card at `path`."""
     document = toml.load(path, "a card")
     try:
-        return Card.from_text(**strict(document, "", FIELDS))
+        card = Card.from_text(**strict(document, "", FIELDS))
+        card.check_tls()
+        return card
     except ConfideError as error:
         raise ConfideError(f"{path}: {error}") from None
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,7 @@ from confide.privacy.chain import Damaged
 
 SIZE = 32  # bytes of a key, a nonce, a fingerprint, a secret, and of the hash that names a federation
 OFFER = 2 * SIZE + SIGNATURE  # bytes: key, nonce, signature
+SHOWN = SIZE + OFFER  # bytes: a fingerprint and the offer of its member
 PAIR_LABEL = b"confide pair\0"
 PRIME = 2**255 - 19
 MAGIC = b"confide secret\1\0"
@@ -78,6 +79,23 @@ def check_key(key: bytes, name: str) -> None:
         X25519PrivateKey.from_private_bytes(bytes(SIZE)).exchange(X25519PublicKey.from_public_bytes(key))
     except ValueError:
         raise ConfideError(f"the key that {name} offers is of low order: everyone would know its secrets") from None
+
+
+class Copied(ConfideError):
+    """Two members offer the same key. `proof` has both offers, each after its fingerprint: each is signed."""
+
+    def __init__(self, *shown: tuple[Card, bytes]) -> None:
+        shown = tuple(sorted(shown, key=lambda one: one[0].name))
+        self.names, self.proof = [card.name for card, _ in shown], [card.digest + offer for card, offer in shown]
+        super().__init__(f"{' and '.join(self.names)} offer the same key for this run: one of them copied it")
+
+
+def check_copies(offers: Iterable[tuple[Card, bytes]]) -> None:
+    """Each key must be one member's: two members whose masks are one are one member less."""
+    seen: dict[bytes, tuple[Card, bytes]] = {}
+    for one in offers:
+        if (other := seen.setdefault(one[1][:SIZE], one)) is not one:
+            raise Copied(other, one)
 
 
 @dataclass(frozen=True)
@@ -151,19 +169,13 @@ class KeyList:
     federation: bytes
     offers: Mapping[bytes, Offer]
 
-    def __post_init__(self) -> None:
-        keys = [offer.key for offer in self.offers.values()]
-        if len(set(keys)) < len(keys):
-            raise ConfideError("two members offer the same key for this run: one of them copied it")
-        if len(keys) < 2:
-            raise ConfideError(f"{len(keys)} members: masks need at least 2")
-
     @classmethod
     def read(cls, federation: bytes, cards: Mapping[bytes, Card], signed: Mapping[bytes, bytes]) -> KeyList:
         """From the signed offers of exactly these members, by fingerprint."""
         if set(cards) != set(signed):
             raise ConfideError(f"offers of {len(signed)} members: must be those of all {len(cards)}, and no others")
         offers = {who: Offer.read(signed[who], card, federation) for who, card in cards.items()}
+        check_copies((card, signed[who]) for who, card in cards.items())
         return cls(federation, offers)
 
     @cached_property
@@ -190,6 +202,8 @@ class KeyList:
 
     def secrets(self, own: RunKey, fingerprint: bytes) -> dict[bytes, bytes]:
         """The secret with each other member, by fingerprint."""
+        if len(self.offers) < 2:
+            raise ConfideError(f"{len(self.offers)} members: masks need at least 2")
         if self.offers.get(fingerprint) != own.offer:
             raise ConfideError("the key list does not hold the own key of this run")
         return {who: self._secret(own, fingerprint, who) for who in self.offers if who != fingerprint}

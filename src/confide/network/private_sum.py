@@ -47,7 +47,7 @@ from confide.network import wire
 from confide.network.frames import Key, Phase, Place, frame_size, is_whole, pack, payload_of, source, unpack
 from confide.network.identity import LIST_LABEL, SIGNATURE, Card
 from confide.network.masking import Claims, Masks, unmasked
-from confide.network.pairing import OFFER, KeyList, Offer, RunKey
+from confide.network.pairing import OFFER, KeyList, RunKey, check_copies
 from confide.network.standing import Farthest, Stage, Standing, heard_after
 from confide.network.tree import Adding, Gathering, Pass, SpanningTree, Speaker
 
@@ -74,10 +74,9 @@ def handed_on(frame: bytes, run: bytes, tree: SpanningTree, k: int, cards: Seque
                if not card.verify(one, place.heard, LIST_LABEL)]  # fmt: skip
         said = f"no signature of {', '.join(bad)} under our keys and totals" if bad else ""
     else:
+        who = [card.digest for card in about]
         try:
-            offers = {card.digest: Offer.read(one, card, run) for card, one in zip(about, items, strict=True)}
-            if len(offers) > 1:
-                KeyList(run, offers)
+            KeyList.read(run, dict(zip(who, about, strict=True)), dict(zip(who, items, strict=True)))
         except ConfideError as error:
             said = str(error)
     return f"{cards[k].name} handed on what can't be: {said}" if said else ""
@@ -156,8 +155,20 @@ class PrivateSum:
         self._pass.wanted_of(neighbour)
         if (said := source(frame)[1]).phase == Phase.AGAIN:
             return [self.again(said.attempt)]
+        if said.phase == Phase.KEYS_UP:
+            self._check_copies(neighbour, frame)
         made = self._pass.take(neighbour, frame)
         return self._go_on([] if made is None else [made])
+
+    def _check_copies(self, neighbour: int, frame: bytes) -> None:
+        """Who hands on one key of two members is accused of it: it is found before it is handed on as ours.
+
+        As the frame is taken, not as it comes: those of several children may come together.
+        """
+        s = self.speaker
+        parts = {(s.k,): self.key.signed(s.identity), **self._pass.parts, s.tree.below[neighbour]: payload_of(frame)}
+        check_copies((s.cards[k], offer) for some, part in parts.items()
+                     for k, offer in zip(some, Gathering(OFFER).items(part), strict=True))  # fmt: skip
 
     def contribute(self, values: Whole) -> list[bytes]:
         """The own whole numbers of the round whose turn it is, noise included: masked, once; the own frames."""

@@ -188,6 +188,11 @@ class Pass:
             return {l: self.place for l in self.speaker.children if l not in self._heard}
         return {} if self.result is not None else {self.speaker.parent: self._down}
 
+    @property
+    def parts(self) -> dict[tuple[int, ...], bytes]:
+        """What was heard of the children, by whose parts it is."""
+        return {self.speaker.tree.below[l]: part for l, part in self._heard.items()}
+
     def hear(self, neighbour: int, frame: bytes) -> bytes | None:
         """A frame that is wanted; the own frame that follows from it at once, if one does."""
         self.check(neighbour, frame)
@@ -220,7 +225,7 @@ class Pass:
         if len(own) != self.content.size(1):
             raise ConfideError(f"a part of {len(own)} bytes: must be {self.content.size(1)}")
         s = self.speaker
-        whole = self.content.merge({(s.k,): own} | {s.tree.below[l]: part for l, part in self._heard.items()})
+        whole = self.content.merge({(s.k,): own} | self.parts)
         self.spoken = True
         if s.parent >= 0:
             return self._show(self.place, whole)

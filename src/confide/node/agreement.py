@@ -13,11 +13,9 @@ member has signed: the file, or an amendment of it that is in force.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
-from collections.abc import Container, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Container
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,16 +23,18 @@ from confide.errors import ConfideError
 from confide.files import write_whole
 from confide.network.identity import AGREEMENT_LABEL, AMENDMENT_LABEL, Card, Identity
 from confide.node import federation as federations
-from confide.node.amendment import Amendment, amended
+from confide.node.amendment import LONGEST_AMENDMENT, Amendment, amended, check_limits
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
-from confide.node.packing import LONGEST, Signatures, length, pack, parsed
+from confide.node.packing import LONGEST_PAPERS, Signatures, length, locked, pack, parsed, which_file
 
 FOLDER = "agreements"
 REMEMBERED = 100  # amendments of which it is known what they leave: a member may invent many
 UNVOUCHED = 3  # amendments that wait with a new key of a member and no signature but that key's: anyone can make them
 MOST_UNVOUCHED = 16  # of them, of all members
+MOST_WRONG = 20  # papers of one neighbour that are looked at in vain: each may take a signature to refuse
 WAITING = 1 << 20  # bytes that are left for amendments that wait: those in force must never fill papers
+OWN = 2 * LONGEST_AMENDMENT  # of them, for what is signed in the own home
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class Papers:
         self.divided: list[Draft] = []  # two amendments of one state, each signed by all whom it leaves
         self.current = founding
         self._found: dict[tuple[bytes, bytes], Federation | ConfideError] = {}  # what amendments leave, or why not
-        self._wasted: set[tuple[bytes, bytes]] = set()  # state, key in force that signed what may not be; b"": new ones
+        self._wasted: set[tuple[bytes, bytes | str]] = set()  # state, who signed what may not be: key, or name if new
         self._packed: bytes | None = None  # of what is here: neighbours ask for it many times a second
         self._read: tuple[int, int, int] | None = None  # which file was read or written last
         self._kept = self.pack()  # what was saved last
@@ -131,7 +131,10 @@ class Papers:
 
     def draft(self, change: Amendment) -> Draft:
         """The amendment with the signatures that are here; one line if it does not follow."""
-        return self._known(change) or Draft(change, self._amended(self.current, change))
+        if (known := self._known(change)) is not None:
+            return known
+        check_limits(self.current, change)
+        return Draft(change, self._amended(self.current, change))
 
     def _amended(self, state: Federation, change: Amendment, signers: Signatures | None = None) -> Federation:
         """Once for each of them: to find what it costs takes long.
@@ -141,7 +144,7 @@ class Papers:
         key = state.head, change.hash
         if key not in self._found:
             fresh = change.rekeyed(state)
-            whose = {(state.head, b"" if name in fresh else state.cards[name].digest) for name in signers or ()}
+            whose = {(state.head, name if name in fresh else state.cards[name].digest) for name in signers or ()}
             if whose and whose <= self._wasted:
                 raise ConfideError(f"amendment {change.number}: who signed it signed what may not be: not looked at")
             try:
@@ -156,24 +159,23 @@ class Papers:
             raise type(found)(*found.args)
         return found
 
-    def foresee(self, *papers: bytes) -> None:
+    def foresee(self, *papers: bytes, own: bytes = b"") -> None:
         """Find what amendments in there would leave, and change nothing else: the part of `take` that takes long.
 
-        A node does it in a thread, so that it answers its neighbours meanwhile.
+        A node does it in a thread, so that it answers its neighbours meanwhile. `own` are those of the home.
         """
-        ahead = self._copy()
-        for data in filter(None, papers):
+        ahead, most = self._copy(), len(self.chain) + REMEMBERED
+        for data in filter(None, (*papers, own)):
             with suppress(ConfideError):  # `take` says what is wrong
-                for change, given in parsed(data)[1]:
-                    if len(ahead.chain) < len(self.chain) + REMEMBERED:
-                        ahead._consider(change, given)
+                ahead._merge(data, own=data is own, most=most)
 
     def _copy(self) -> Papers:
         """The same, for nobody's eyes; what either finds out the other knows."""
         out = Papers(self.founding)
         out.chain = [replace(draft) for draft in self.chain]
         out.pending = {key: replace(draft) for key, draft in self.pending.items()}
-        out.current, out._found, out._wasted = self.current, self._found, self._wasted
+        out.current, out.signatures = self.current, self.signatures
+        out._found, out._wasted = self._found, self._wasted
         return out
 
     @staticmethod
@@ -195,14 +197,14 @@ class Papers:
     def digest(self) -> bytes:
         return hashlib.sha256(self.pack()).digest()
 
-    def take(self, data: bytes) -> bool:
-        """Take over what another one holds; whether anything was new.
+    def take(self, data: bytes, *, own: bool = False) -> bool:
+        """Take over what another one holds, or the `own` home; whether anything was new.
 
-        Raises at what is forged, which is not taken; what came before it is, and is kept like anything else.
+        Raises if something is wrong, which is not taken; all that is right beside it is, and is kept.
         """
         before, wrong = self.pack(), None
         try:
-            self._merge(data)
+            self._merge(data, own=own)
         except ConfideError as error:
             wrong = error
         if self.pack() != self._kept:
@@ -220,19 +222,35 @@ class Papers:
             raise wrong
         return self.pack() != before
 
-    def _merge(self, data: bytes) -> None:
+    def _merge(self, data: bytes, *, own: bool, most: int | None = None) -> None:
+        """Each paper by itself, until `most` amendments are in force; then it raises what is wrong with the first."""
         signatures, drafts = parsed(data)
-        new = _other(signatures, self.signatures)
-        _verify(new, self.founding.cards, self.founding.digest, AGREEMENT_LABEL, "the file")
-        self.take_signatures(new)
+        wrong: list[ConfideError] = []
+        try:
+            new = _other(signatures, self.signatures)
+            _verify(new, self.founding.cards, self.founding.digest, AGREEMENT_LABEL, "the file")
+            self.take_signatures(new)
+        except ConfideError as error:
+            wrong.append(error)
         for change, given in drafts:
-            self._consider(change, given)
+            try:
+                self._consider(change, given, own=own)
+            except ConfideError as error:
+                wrong.append(error)
+            if len(wrong) == MOST_WRONG or len(self.chain) == most:
+                break
+        if wrong:
+            raise wrong[0]
 
     def take_signatures(self, signatures: Signatures) -> None:
         self.signatures, self._packed = _least(self.signatures, signatures), None
 
-    def _consider(self, change: Amendment, given: Signatures) -> None:
-        """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late."""
+    def _consider(self, change: Amendment, given: Signatures, *, own: bool) -> None:
+        """An amendment and its signatures: of the head it may become the next; of an earlier state it is too late.
+
+        What others may fill papers with, or keep us busy by, is limited; not what is in the `own` home, nor what all
+        have signed.
+        """
         known = self._known(change)
         if known is None and not given:
             return  # nobody's
@@ -241,17 +259,22 @@ class Papers:
             raise ConfideError(f"amendment {change.number} of {change.changes.hex()[:16]}, which is not known here")
         had = {} if known is None else known.signatures
         new = _other(given, had)
-        _verify(new, _signing_cards(state, change), change.hash, AMENDMENT_LABEL, f"amendment {change.number}")
         complete = not set(state.cards) - set(change.without) - set(had) - set(new)
         if not complete:  # who signed another one first does not count here, too
             late = state.head != self.current.head
             new = {name: one for name, one in new.items() if not (late or self._signed_otherwise(name, change))}
-            if not new or (known is None and self._crowded(change, new)):
-                return
-            if len(self.pack()) + length(new, change if known is None else None) > LONGEST:
-                raise ConfideError(f"amendment {change.number}: no room for it beside {len(self.pending)} that wait")
-        signers = None if complete else new
-        known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last
+            if not new or (known is None and not own and self._crowded(change, new)):
+                return  # what changes nothing is not verified: a member can make as many as it likes
+        _verify(new, _signing_cards(state, change), change.hash, AMENDMENT_LABEL, f"amendment {change.number}")
+        if not complete and not own:
+            self._check_limits(known, change, new)
+        signers = None if complete or own else new
+        try:
+            known = known or Draft(change, self._amended(state, change, signers))  # takes long, so it comes last
+        except ConfideError:
+            if own and not complete:
+                return  # it waited here before it could not be: no reason for a node not to start
+            raise
         self._packed = None
         if any(known is draft for draft in self.chain):
             known.signatures = _least(known.signatures, new)
@@ -281,14 +304,20 @@ class Papers:
         same = [names for names in alone if names <= fresh]
         return fresh.issuperset(signatures) and (len(same) >= UNVOUCHED or len(alone) >= MOST_UNVOUCHED)
 
+    def _check_limits(self, known: Draft | None, change: Amendment, new: Signatures) -> None:
+        if known is None:
+            check_limits(self.current, change)
+        if len(self.pack()) + length(new, change if known is None else None) > LONGEST_PAPERS - OWN:
+            raise ConfideError(f"amendment {change.number}: no room for it beside {len(self.pending)} that wait")
+
     def _check_room(self, draft: Draft) -> None:
         """One line if papers would be too long to pass on once all have signed it, and others wait beside the next."""
         parts = [(self.founding.cards, None), *((one.cards, one.change) for one in (*self.chain, draft))]
         size = sum(length(names, change) for names, change in parts)
-        if size > LONGEST - WAITING:
+        if size > LONGEST_PAPERS - WAITING:
             raise ConfideError(
                 f"amendment {draft.change.number}: papers of {size} bytes, once all have signed it: must be at most "
-                f"{LONGEST - WAITING}; begin another run"
+                f"{LONGEST_PAPERS - WAITING}; begin another run"
             )
 
     def _advance(self) -> None:
@@ -306,7 +335,7 @@ class Papers:
         if not data:
             return False
         try:
-            changed = self.take(data)
+            changed = self.take(data, own=True)
         except ConfideError as error:
             raise type(error)(f"{self.path}: {error}") from None
         self._read = self._read if changed else which
@@ -323,7 +352,7 @@ class Papers:
             return b"", None
         try:
             with self.path.open("rb") as file:
-                which = _identity(file.fileno())
+                which = which_file(file.fileno())
                 return b"" if which == self._read else file.read(), which
         except FileNotFoundError:
             return b"", None
@@ -334,13 +363,13 @@ class Papers:
             self._kept = self.pack()
             return
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(self.path.with_suffix(".lock")):
+        with locked(self.path.with_suffix(".lock")):
             there = self.path.read_bytes() if self.path.exists() else b""
             if there:
-                self._merge(there)
+                self._merge(there, own=True)
             if self.pack() != there:
                 write_whole(self.path, self.pack(), 0o600)
-            self._read, self._kept = _identity(self.path), self.pack()
+            self._read, self._kept = which_file(self.path), self.pack()
 
 
 def _signing_cards(state: Federation, change: Amendment) -> dict[str, Card]:
@@ -362,22 +391,6 @@ def _other(given: Signatures, known: Signatures) -> Signatures:
 def _least(known: Signatures, new: Signatures) -> Signatures:
     """Who signs twice has two signatures: all keep the same one."""
     return {**known, **{name: min(one, known.get(name, one)) for name, one in new.items()}}
-
-
-def _identity(file: int | Path) -> tuple[int, int, int]:
-    """What tells a file from one that takes its place."""
-    found = os.stat(file)
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def in_force(home: Path, file: Path) -> Federation:

@@ -40,6 +40,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ FORMAT = 1
 NEEDED = ("format", "federation", "changes", "number")
 OPTIONAL = ("without", "edges", "rounds", "epsilon", "members")
 MOST = 1000  # amendments of one run
-LONGEST = 1 << 15  # bytes of one: everybody keeps it and passes it on
+LONGEST_AMENDMENT = 1 << 15  # bytes of one: everybody keeps it and passes it on
 MOST_TIMES = 10  # as many rounds as before: what more cost would take hours to find, at the word of one member
 KEEPS = ("ADMM", "LinearizedADMM", "CDPADMM", "DDPADMM")  # methods whose duals are sums over links
 
@@ -96,12 +97,12 @@ class Amendment:
     def to_toml(self) -> str:
         return toml.dumps(self.document())
 
-    @property
+    @cached_property
     def text(self) -> bytes:
         """The canonical form."""
         return json.dumps(self.document(), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
-    @property
+    @cached_property
     def hash(self) -> bytes:
         """What is signed, and what the next amendment changes."""
         return hashlib.sha256(self.text).digest()
@@ -159,6 +160,17 @@ def _hash(top: Mapping[str, Any], name: str) -> bytes:
 # --- what follows from it -------------------------------------------------------------------------------------------
 
 
+def check_limits(federation: Federation, change: Amendment) -> None:
+    """Of what waits for signatures, at the word of one member: one line if it is too long, or takes too long to price.
+
+    What all have signed is in force, and was before there were limits.
+    """
+    if (size := len(change.text)) > LONGEST_AMENDMENT:
+        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST_AMENDMENT}; make it several")
+    if (change.rounds or 0) > (most := MOST_TIMES * federation.algorithm.rounds):
+        raise ConfideError(f"rounds={change.rounds}: must be at most {most}: more are added by several amendments")
+
+
 def amended(federation: Federation, change: Amendment) -> Federation:
     """The federation as the amendment leaves it; one line where it may not."""
     if change.run != federation.digest:
@@ -172,8 +184,6 @@ def amended(federation: Federation, change: Amendment) -> Federation:
         )
     if not (change.without or change.edges or change.rounds or change.epsilon or change.cards):
         raise ConfideError("amendment: changes nothing")
-    if (size := len(change.text)) > LONGEST:
-        raise ConfideError(f"amendment of {size} bytes: must be at most {LONGEST}; make it several")
     document = {**federation.document}
     _members(document, federation, change)
     _links(document, federation, change)
@@ -226,6 +236,7 @@ def _members(document: dict[str, Any], federation: Federation, change: Amendment
             raise ConfideError(
                 f"card of {card.name!r}: its key was in use before: make a new one by `confide node rekey`"
             )
+        card.check_tls()
     document["members"] = [
         {**member, **(new[member["name"]].to_json() if member["name"] in new else {})}
         for member in federation.document["members"] if member["name"] not in change.without
@@ -321,8 +332,6 @@ def _terms(document: dict[str, Any], federation: Federation, change: Amendment) 
             raise ConfideError(
                 f"rounds={change.rounds}: must be above {federation.algorithm.rounds}: rounds are added, not taken back"
             )
-        if change.rounds > (most := MOST_TIMES * federation.algorithm.rounds):
-            raise ConfideError(f"rounds={change.rounds}: must be at most {most}: more are added by several amendments")
         document["algorithm"] = {**document["algorithm"], "rounds": change.rounds}
     if change.epsilon is not None:
         if federation.epsilon is None:

@@ -24,7 +24,7 @@ from confide.network.peer import Server
 from confide.node.agreement import Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
-from confide.node.packing import LONGEST
+from confide.node.packing import LONGEST_PAPERS
 
 SOON, LATER = 0.2, 2.0  # seconds between questions: when there was news just now, and once all have signed
 MISSING = 1.0  # while signatures are missing and nothing new comes
@@ -124,7 +124,7 @@ class Courier:
                     link = links.get((identity.card.digest, card))
                     if link is None:
                         ways = replace(self._ways, identity=identity)
-                        link = Link(identity, card, self.federation.digest, LONGEST, ways)
+                        link = Link(identity, card, self.federation.digest, LONGEST_PAPERS, ways)
                         links[identity.card.digest, card], link.alarmed = link, self._alarmed
                     data: bytes | None = None
                     with suppress(TimeoutError):
@@ -155,14 +155,17 @@ class Courier:
         mine, theirs = self.identity.card, self.neighbours[name]
         out = [(self.identity, theirs)]
         for draft in self.papers.pending.values():
-            if mine.name not in draft.signatures:
-                continue
+            if mine.name not in draft.signatures or not self._is_own(draft.cards[mine.name]):
+                continue  # with a key of someone else's making, perhaps
             own, other = draft.leaves.cards.get(mine.name), draft.leaves.cards.get(name)
             if own is not None and own.digest != mine.digest and own.digest in self._keys:
                 out.append((self._keys[own.digest], theirs))
             if other is not None and other != theirs:
                 out.append((self.identity, other))
         return out
+
+    def _is_own(self, card: Card) -> bool:
+        return card.digest == self.identity.card.digest or card.digest in self._keys
 
     async def _take(self, name: str, data: bytes) -> str:
         """Take over what a neighbour holds; what is wrong with it, or nothing: it is asked again."""
@@ -175,10 +178,7 @@ class Courier:
                         self.papers.take(data)
                     finally:  # what is genuine counts, whatever stands beside it
                         self._note(self.papers.digest != before)
-        except (
-            Untrusted,
-            OSError,
-        ) as error:  # a full disk is not the neighbour's; what is not kept is not held to
+        except (Untrusted, OSError) as error:  # a full disk is not the neighbour's fault
             self._fail(error)
         except Exception as error:  # a mistake of ours among them, which a neighbour found: it must not end the run
             wrong = describe(error) if expected(error) else f"{type(error).__name__}: {describe(error)}"
@@ -198,7 +198,7 @@ class Courier:
     async def _foreseen(self, data: bytes = b"") -> AsyncIterator[None]:
         """One after the other, and what takes long in a thread: several neighbours bring the same."""
         async with self._reading:
-            await asyncio.to_thread(self.papers.foresee, data, self.papers.unread)
+            await asyncio.to_thread(self.papers.foresee, data, own=self.papers.unread)
             yield
 
     def _note(self, changed: bool) -> None:

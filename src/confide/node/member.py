@@ -223,7 +223,7 @@ class Trainer(Base):
     def admit(self, shown: int) -> None:
         """Charge the rounds up to one that a neighbour has with the own signature: they were released."""
         if self.purse is not None:
-            self.purse.settle([*self.attempts, *[1] * (shown - self.sent)])
+            self.purse.settle([*self.attempts, *[1] * (min(shown, self.rounds) - self.sent)])
 
     @property
     def heads(self) -> list[bytes]:

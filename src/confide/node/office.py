@@ -13,7 +13,7 @@ from confide.node import amendment as amendments
 from confide.node import federation as federations
 from confide.node.agreement import Draft, Papers
 from confide.node.amended_cost import most, rounded_up
-from confide.node.amendment import Amendment, amended
+from confide.node.amendment import Amendment, amended, check_limits
 from confide.node.federation import Federation
 from confide.node.keys import Keys, Passphrase, ask
 
@@ -62,6 +62,7 @@ def compose(federation: Federation, without: Sequence[str], edges: Sequence[tupl
         federation.digest, federation.head, len(federation.history), tuple(without), tuple(edges), rounds, epsilon,
         tuple(new.values()),
     )  # fmt: skip
+    check_limits(federation, change)
     if epsilon is None and federation.epsilon is not None:
         free = amended(federation, replace(change, epsilon=1e9))
         if (cost := most(free)) > federation.epsilon * (1 + 1e-9):

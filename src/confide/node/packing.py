@@ -1,9 +1,13 @@
-"""Papers as they travel and lie on disk: JSON, as long as `LONGEST` at most."""
+"""Papers as they travel and lie on disk: JSON, as long as `LONGEST_PAPERS` at most."""
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from confide.errors import ConfideError
@@ -13,7 +17,7 @@ from confide.network.identity import SIGNATURE
 from confide.node import amendment as amendments
 from confide.node.amendment import Amendment
 
-LONGEST = 1 << 22  # bytes of a member's papers
+LONGEST_PAPERS = 1 << 22  # bytes of a member's papers
 Signatures = dict[str, bytes]  # by the signer's name
 
 
@@ -35,8 +39,8 @@ def _texts(signatures: Signatures) -> dict[str, str]:
 
 
 def parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]]:
-    if len(data) > LONGEST:
-        raise ConfideError(f"papers of {len(data)} bytes: must be at most {LONGEST}")
+    if len(data) > LONGEST_PAPERS:
+        raise ConfideError(f"papers of {len(data)} bytes: must be at most {LONGEST_PAPERS}")
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -47,6 +51,8 @@ def parsed(data: bytes) -> tuple[Signatures, list[tuple[Amendment, Signatures]]]
         raise ConfideError(f"papers.amendments={shown(top['amendments'])}: must be a list")
     entries = [strict(one, "papers.amendments", ("text", "signatures")) for one in top["amendments"]]
     drafts = [(amendments.from_document(one["text"]), _signatures(one["signatures"])) for one in entries]
+    if len({change.hash for change, _ in drafts}) < len(drafts):
+        raise ConfideError(f"papers.amendments: one of {len(drafts)} is there twice: must be there once")
     return _signatures(top["signatures"]), drafts
 
 
@@ -60,3 +66,20 @@ def _signatures(table: Any) -> Signatures:
     if not all(len(one) == SIGNATURE for one in out.values()):
         raise ConfideError(f"papers.signatures={shown(table)}: must be {2 * SIGNATURE} hexadecimal digits each")
     return out
+
+
+def which_file(file: int | Path) -> tuple[int, int, int]:
+    """What tells a file from one that takes its place."""
+    found = os.stat(file)
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Against other processes of the same home."""
+    lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

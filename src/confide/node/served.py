@@ -6,7 +6,6 @@ A relay takes no part in a run, so nobody tells it of amendments: whoever runs i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from confide.network.identity import Card
 from confide.node.agreement import Papers
 from confide.node.codes import Untrusted
 from confide.node.federation import Federation
-from confide.node.packing import LONGEST
+from confide.node.packing import LONGEST_PAPERS, which_file
 
 
 class Served:
@@ -52,11 +51,9 @@ class Served:
 
     def _look(self, path: Path) -> None:
         with path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            which = found.st_ino, found.st_mtime_ns, found.st_size
-            if which == self._read[path]:
+            if (which := which_file(file.fileno())) == self._read[path]:
                 return
-            self._read[path], data = which, file.read(LONGEST + 1)
+            self._read[path], data = which, file.read(LONGEST_PAPERS + 1)
         why = ""
         for papers in self._papers:
             try:

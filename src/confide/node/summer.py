@@ -35,7 +35,7 @@ from confide.network import frames, wire
 from confide.network.frames import Differs, Phase, Place
 from confide.network.identity import Identity
 from confide.network.masking import ClaimFile, unmasked
-from confide.network.pairing import FILE, OFFER, RunKey, erase
+from confide.network.pairing import FILE, OFFER, Copied, RunKey, erase
 from confide.network.private_sum import HandedOn, PrivateSum
 from confide.network.standing import Past, Stage
 from confide.node import alarms, compaction
@@ -61,12 +61,12 @@ class Disagreement(Exception):
     """What a neighbour signed shows that not all members hold the same keys and totals, or that one broke the rules."""
 
     def __init__(self, party: str, round: int, why: str, proof: Sequence[bytes], alarm: bytes) -> None:
-        """`proof` has the frame of `party`, and perhaps another one beside it; `alarm` is what convinces others."""
+        """`proof` has the frame of `party`, perhaps another one, or two offers; `alarm` is what convinces others."""
         self.party, self.round, self.alarm, self._proof = party, round, alarm, proof
         super().__init__(why)
 
     def evidence(self) -> str:
-        """The frames as they came, as JSON."""
+        """The frames as they came, or the offers, as JSON."""
         return json.dumps({"what": str(self), "from": self.party, "round": self.round,
                            "frames": [frame.hex() for frame in self._proof]})  # fmt: skip
 
@@ -313,8 +313,10 @@ class Summer:
         self._broken, proof, alarm = True, [frame], b""
         if isinstance(error, Differs):
             proof.append(self.sum.word)
+        if isinstance(error, Copied) and frames.source(frame)[1].phase.up:  # found here, and handed on by nobody
+            proof = error.proof
         with suppress(ConfideError):  # what we can see and not prove is ours alone
-            self._proven(proof)
+            name = self._proven(proof).party
             alarm = alarms.pack(proof)
         return Disagreement(name, wire.round_in(number), str(error), proof, alarm)
 

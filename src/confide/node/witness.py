@@ -112,11 +112,12 @@ class Witness:
                 self._known[party, round] = one
 
     def recall(self, sender: str, t: int, frame: bytes) -> None:
-        """Take the statements of a frame in the journal, which was checked when it came."""
+        """Take the statements of a frame in the journal, which was checked when it came: what `check` knew then."""
         if wire.version_of(frame) == wire.VERSION:
             for key, one in self._of(sender, t, frame):
-                if one != UNKNOWN:
-                    self._known.setdefault(key, one)
+                known = self._known.get(key)
+                if one != UNKNOWN and (known is None or self._gives_way(*key, known, one)):
+                    self._known[key] = one
 
     def _of(self, sender: str, t: int, frame: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
         if self.federation.hub is None:
@@ -133,6 +134,11 @@ class Witness:
     def _counts(self, party: int, round: int, one: bytes) -> bool:
         """Whether it is signed by one who is still a member, with a key that is still its own."""
         return valid(self.federation, party, round, one, revoked=False)
+
+    def _gives_way(self, party: int, round: int, known: bytes, one: bytes) -> bool:
+        """Whether what is known is of a revoked key, which hides nothing that a key in force has signed."""
+        other = known[: wire.COMMITMENT] != one[: wire.COMMITMENT]
+        return other and not self._counts(party, round, known) and self._counts(party, round, one)
 
     def believe(self, alarm: bytes) -> Contradiction:
         """The contradiction that a neighbour shows, if it is one."""
