@@ -78,6 +78,7 @@ def fit(
     from confide.schema.chosen import agreed
     from confide.schema.suggest import told_of_draft
 
+    check_numbers(epsilon, delta, budget, evaluate, penalty, quantile, width)
     check_new(output, "--output")
     if run is not None:
         check_new(run, "--run")
@@ -126,6 +127,24 @@ def fit(
 # --- what was asked for -----------------------------------------------------------------------------------------------
 
 
+def check_numbers(epsilon: float, delta: float, budget: float | None = None, evaluate: float | None = None,
+                  penalty: float | None = None, quantile: float | None = None, width: float | None = None
+                  ) -> None:  # fmt: skip
+    """One line for what no rows can make possible, before any file is read."""
+    from confide.estimators import limits
+    from confide.privacy.budget import limit
+
+    limit(epsilon, delta)  # one line for ε or δ out of range
+    if budget is not None:
+        limit(budget, delta)
+    for check, option, value in (
+        (limits.check_share, "--evaluate", evaluate), (limits.check_strength, "--penalty", penalty),
+        (limits.check_quantile, "--quantile", quantile), (limits.check_width, "--width", width),
+    ):  # fmt: skip
+        if value is not None:
+            check(value, f"{option} {value:g}")
+
+
 def check_owner(schema: Schema, parties: int | None) -> None:
     """Either a column or --parties says whose a row is."""
     if schema.group is None and parties is None:
@@ -166,12 +185,7 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
 
 
 def check_budget(settings: FitOptions, budget: float | None) -> None:
-    """What can be said about the budget before a row is read."""
-    from confide.privacy.budget import limit
-
-    limit(settings.epsilon, settings.delta)  # one line for ε or δ out of range
-    if budget is not None:
-        limit(budget, settings.delta)
+    """What can be said about the ledger before a row is read."""
     if settings.ledger is None:
         for option, value in (("--population", settings.population), ("--budget", budget)):
             if value is not None:

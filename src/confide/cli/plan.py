@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from confide.cli.fit import MODELS, check_owner, checked_graph, only
+from confide.cli.fit import MODELS, check_numbers, check_owner, checked_graph, only
 from confide.errors import ConfideError
 from confide.network.named import GRAPHS
 
@@ -90,6 +90,7 @@ def plan(
 
         check_drawing()
     check_budgets(epsilon, delta)
+    check_numbers(epsilon[0], delta, quantile=quantile)
     wanted, source = asked(model, delta, checked_graph(graph), rounds, quantile, data, schema, label, group, clip,
                            parties, rows, features, best, skew, collusion)  # fmt: skip
     settings = wanted.settings

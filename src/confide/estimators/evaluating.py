@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from confide.algorithms.joint_tally import JointTally
 from confide.errors import ConfideError
-from confide.problem.checks import finite
+from confide.estimators.limits import check_share
 from confide.problem.losses import Quantile, Squared
 from confide.problem.problem import Problem
 from confide.problem.shards import Shards
@@ -75,8 +75,7 @@ class PrivateEvaluation:
 
 def held_out(share: Any, groups: Any, rows: int) -> NDArray[np.bool_]:
     """Which rows are held out: so many of each party's, by their places alone."""
-    if not (finite(share) and 0 <= share < 1):
-        raise ConfideError(f"evaluate={share}: must be the share of rows held out, from 0 to below 1")
+    check_share(share)
     out = np.zeros(rows, bool)
     if share == 0:
         return out
