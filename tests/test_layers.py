@@ -62,5 +62,6 @@ def test_what_breaks_the_plan_is_said(plan, tmp_path, files, said):
 
 def test_a_house_in_order(plan, tmp_path):
     fine = {"audit/x.py": "from confide.privacy.noise import SimulatedNoise\nfrom confide.errors import ConfideError",
-            "runs/x.py": "from confide.privacy import epsilon", "__main__.py": "from confide.audit import run"}  # fmt: skip
+            "runs/x.py": "from confide.privacy import epsilon",
+            "__main__.py": "from confide.audit import run"}  # fmt: skip
     assert plan.wrong(house(tmp_path, fine)) == []

@@ -13,7 +13,7 @@ from village import NAMES, Village
 from waiting import wait_for
 
 from confide.cli import app
-from confide.cli.node_view import lines
+from confide.cli.node_view import status_lines
 from confide.runs.model import Model
 
 CDP = {"name": "CDPADMM", "rounds": 300, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 16.0}
@@ -28,7 +28,7 @@ STATUS = {
 
 
 def test_a_status_has_80_columns_whatever_it_says():
-    text = lines(STATUS)
+    text = status_lines(STATUS)
     assert max(map(len, text)) <= WIDTH and "  elm                  up" in text and "  spent ε=0.5123" in text
     assert " ".join(" ".join(text).split()).count("no answer from birch for 3 s,") == 4
 

@@ -206,7 +206,7 @@ def advice(found: Forecast, wanted: Asked) -> dict[str, Any]:
 
 def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
     """The same for people: one line, and commands to copy."""
-    from confide.planning.advice import advised, commands, worth, written
+    from confide.planning.advice import advised, commands, shell_lines, worth
 
     epsilon = advised(found)
     console.print(f"\n{worth(found)}", markup=False)
@@ -218,7 +218,7 @@ def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
         if name == "federation" and len(found.names) > PARTIES:
             console.print(f"The command for {len(found.names)} nodes is in --json.", markup=False)
         else:
-            console.print(f"\n{written(words)}", soft_wrap=True, markup=False)
+            console.print(f"\n{shell_lines(words)}", soft_wrap=True, markup=False)
 
 
 def frame(columns: list[str]) -> Any:

@@ -125,14 +125,14 @@ def merged_head(drafts: list[str], differ: bool) -> str:
 
 
 def show_differences(differences: list[Difference]) -> None:
-    from confide.schema.merge import shown
+    from confide.schema.merge import in_short
 
     typer.echo(f"{len(differences)} differences; taken was:" if differences else "The files do not differ.")
     for one in differences:
-        typer.echo(cut(f"\n  {'.'.join(one.at)} = {shown(one.taken)}", 81))
+        typer.echo(cut(f"\n  {'.'.join(one.at)} = {in_short(one.taken)}", 81))
         wide = max(map(len, one.given))
         for who, value in one.given.items():
-            typer.echo(cut(f"    {who:{wide}}  {shown(value)}", 80))
+            typer.echo(cut(f"    {who:{wide}}  {in_short(value)}", 80))
 
 
 def cut(line: str, width: int) -> str:

@@ -129,8 +129,8 @@ class Learned:
         return Model(
             self.phases[-1][1].loss, schema.features, np.atleast_2d(e.coef_), np.atleast_1d(e.intercept_),
             None if label.kind == "real" else label.values, schema.row_norm, schema,
-            Spent(bounded(spent.spent), spent.delta, spent.guarantee.label, spent.guarantee.reason, spent.method,
-                  spent.rounds, bounded(spent.exact), self.not_covered),
+            Spent(finite_or_none(spent.spent), spent.delta, spent.guarantee.label, spent.guarantee.reason, spent.method,
+                  spent.rounds, finite_or_none(spent.exact), self.not_covered),
             {"command": "fit", "estimator": type(e).__name__, "parties": len(e.party_names_), "rows": self.rows,
              "simulated": e.random_state is not None},
         )  # fmt: skip
@@ -141,7 +141,7 @@ class Learned:
         return run.with_names(schema.features, None if schema.label.kind == "real" else schema.label.values)
 
 
-def bounded(epsilon: float) -> float | None:
+def finite_or_none(epsilon: float) -> float | None:
     """None where nothing bounds ε: JSON has no infinity."""
     return epsilon if math.isfinite(epsilon) else None
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from confide.errors import ConfideError
 from confide.schema.columns import number, plain
-from confide.schema.header import closest
+from confide.schema.header import probably_meant
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
 from confide.schema.tally import CODE
 
@@ -29,10 +29,10 @@ class Difference(NamedTuple):
     taken: Any
 
     def __str__(self) -> str:
-        return "; ".join(f"{who}: {shown(value)}" for who, value in self.given.items())
+        return "; ".join(f"{who}: {in_short(value)}" for who, value in self.given.items())
 
 
-def shown(value: Any) -> str:
+def in_short(value: Any) -> str:
     """A value as one reads it; a long list by its beginning."""
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
@@ -140,7 +140,7 @@ class _Merger:
     def absent(self, who: str, name: str, have: Iterable[str]) -> str:
         """What to say where a draft has no such column; perhaps it has the same by another name."""
         taken = {c.name for other in have for c in self.drafts[other].columns}
-        alike = closest(name, [c.name for c in self.drafts[who].columns if c.name not in taken])
+        alike = probably_meant(name, [c.name for c in self.drafts[who].columns if c.name not in taken])
         return ABSENT if alike is None else f"{ABSENT[:-1]}; {alike!r} is there)"
 
     def range(self, at: tuple[str, ...], have: Mapping[str, Any], more: list[float]) -> tuple[float, float]:
