@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from confide.errors import ConfideError
 from confide.schema.columns import number, plain
+from confide.schema.document import dumps
 from confide.schema.header import probably_meant
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
+from confide.schema.suggest import PRIVATE
 from confide.schema.tally import CODE
 
 ABSENT, NO_RULE = "(no such column)", "(no rule)"
@@ -231,3 +234,21 @@ def merge(drafts: Mapping[str, Schema]) -> tuple[Schema, list[Difference]]:
         raise ConfideError(f"{len(drafts)} draft: merging needs at least 2")
     work = _Merger(drafts)
     return work.schema(), work.differences
+
+
+# --- as a file --------------------------------------------------------------------------------------------------------
+
+
+def merged_file(merged: Schema, differences: Sequence[Difference], private: Sequence[str]) -> str:
+    """The file of a merged schema; as long as some of the files were drafts, `private`, it is one itself."""
+    text = f"Merged, and {PRIVATE}. Do not send it: still drafts are {', '.join(private)}. " if private else "Merged. "
+    text += (
+        "Lines marked DIFFERS say what each file has: agree on one. " if differences else "The files do not differ. "
+    )
+    head = fill(f"{text}Then each party checks its own rows.", 80, initial_indent="# ", subsequent_indent="# ",
+                break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    return f"{head}\n\n{dumps(merged, {d.at: cut(f'DIFFERS: {d}', 72) for d in differences})}"
+
+
+def cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
