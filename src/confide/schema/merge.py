@@ -242,10 +242,8 @@ def merge(drafts: Mapping[str, Schema]) -> tuple[Schema, list[Difference]]:
 def merged_file(merged: Schema, differences: Sequence[Difference], private: Sequence[str]) -> str:
     """The file of a merged schema; as long as some of the files were drafts, `private`, it is one itself."""
     text = f"Merged, and {PRIVATE}. Do not send it: still drafts are {', '.join(private)}. " if private else "Merged. "
-    text += (
-        "Lines marked DIFFERS say what each file has: agree on one. " if differences else "The files do not differ. "
-    )
-    head = fill(f"{text}Then each party checks its own rows.", 80, initial_indent="# ", subsequent_indent="# ",
+    text += "Lines marked DIFFERS say what each file has: agree on one." if differences else "The files do not differ."
+    head = fill(f"{text} Then each party checks its own rows.", 80, initial_indent="# ", subsequent_indent="# ",
                 break_long_words=False, break_on_hyphens=False)  # fmt: skip
     return f"{head}\n\n{dumps(merged, {d.at: cut(f'DIFFERS: {d}', 72) for d in differences})}"
 
