@@ -338,6 +338,13 @@ def test_a_number_that_no_rows_make_possible_is_refused_before_a_file_is_read(
     assert code == 2 and out == "" and err.count("\n") == 1 and err.startswith(f"confide: {said}")
 
 
+def test_who_would_have_no_rows_left_is_named(home: Path) -> None:
+    mine = sum(row[3] == "mercy" for row in table())
+    code, out, err = fit(home, "--evaluate", "0.9999")
+    said = f"--evaluate 0.9999, of {mine:,} rows of party mercy: must leave at least 1 to learn from"
+    assert code == 2 and out == "" and err == f"confide: {said}\n"
+
+
 def test_no_file_is_overwritten(home: Path) -> None:
     (home / "model.json").write_text("precious")
     code, _, err = fit(home)

@@ -70,7 +70,7 @@ def fit(
     """
     from confide.cli.compile import compiled
     from confide.cli.progress import bars
-    from confide.estimators.fitting import FitOptions, check_model, learn, usual
+    from confide.estimators.fitting import FitOptions, check_held_out, check_model, learn, usual
     from confide.estimators.funds import open_budget
     from confide.estimators.table import read_rows
     from confide.files import check_new
@@ -99,6 +99,8 @@ def fit(
     check_budget(settings, budget)
     notes += filter(None, [more_than_useful(epsilon, delta)])
     rows = read_rows(data, known, parties)
+    if evaluate:
+        check_held_out(rows, evaluate, f"--evaluate {evaluate:g}")
     by_hand = algorithm != "auto" or rounds is not None
     compiled(REHEARSAL if by_hand else FIT)  # before anything is used that would compile one after the other
     import sklearn as _  # noqa: F401  # one line where it is not installed, before a ledger hears of this

@@ -145,7 +145,7 @@ class view:
 
         down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if standing(s) == "down"]
         down += [f"{n} misbehaved: {s['misbehaved']}" for n, s in status.neighbours.items() if s.get("misbehaved")]
-        if status.state == "agreeing":
+        if status.state == "agreeing" and status.unsigned:
             down.append(f"waits for the signatures of {', '.join(status.unsigned)}")
         now = "; ".join([status.state, *down])
         if not self.quiet and now != self.last and status.state not in ENDED:

@@ -84,11 +84,18 @@ def held_out(share: Any, groups: Any, rows: int) -> NDArray[np.bool_]:
     )
     for k, name in enumerate(names):
         mine = np.flatnonzero(member == k)
-        count = max(1, round(share * len(mine)))
-        if len(mine) - count < 1:
-            raise ConfideError(f"evaluate={share}: party {name!s} has {len(mine)} row, too few to hold some out")
+        count = held_count(share, len(mine), str(name))
         out[np.random.default_rng([SEED, k]).permutation(mine)[:count]] = True
     return out
+
+
+def held_count(share: float, size: int, party: str, given: str = "") -> int:
+    """How many of a party's rows are held out: at least one, and one stays to learn from."""
+    count = max(1, round(share * size))
+    if count >= size:
+        of = f"{size:,} row{'' if size == 1 else 's'} of party {party}"
+        raise ConfideError(f"{given or f'evaluate={share}'}, of {of}: must leave at least 1 to learn from")
+    return count
 
 
 Reader = Callable[[Array, float], tuple[dict[str, Estimate], Array | None]]  # from the answer and its noise

@@ -98,6 +98,14 @@ def check_model(model: str, kind: str, label: str) -> None:
         raise ConfideError(f"--model {model}: label {label!r} is {what}: use {' or '.join(fitting)}")
 
 
+def check_held_out(rows: PooledRows, share: float, given: str) -> None:
+    """One line, in the words of who gave the share, where a party would have no rows left to learn from."""
+    from confide.estimators.evaluating import held_count
+
+    for name, size in zip(rows.names, rows.sizes.tolist(), strict=True):
+        held_count(share, size, name, given)
+
+
 @dataclass(frozen=True, eq=False)
 class Learned:
     """A fitted estimator, and the phases (method, public problem) that it went through."""
