@@ -61,7 +61,7 @@ class OneLine(TyperGroup):
 def misused(error: Any, words: Sequence[str]) -> str:
     """What is wrong with a command: of an option first the value that was given, then what is allowed."""
     said, of = error.format_message().rstrip("."), getattr(error, "param", None)
-    options = () if getattr(of, "multiple", True) else of.opts
+    options = () if of is None or getattr(of, "multiple", False) else of.opts
     given = [f"{a} {b}" for a, b in pairwise(words) if a in options]
     given += [word.replace("=", " ", 1) for word in words if word.partition("=")[0] in options and "=" in word]
     if len(given) != 1 or not said.startswith("Invalid value"):
