@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 DISTANCE, MOST_ROUNDS = 1e-2, 3000
+LONGEST = 1800.0  # seconds of a peer's script
 STEPS = (0.3, 0.1, 0.03, 0.01)  # of gradient tracking, the largest that converges
 PENALTIES = (0.1, 0.03, 0.01, 0.003)  # of ADMM, the fastest: for decent-bench, and for ours
 PEERS = {  # what pip installs, and the Python that it needs
@@ -126,13 +129,39 @@ def theirs(name: str, given: dict[str, Any] | None = None) -> dict[str, Any]:
             words = [*launcher, words[0], "-m", "mpi4py", *words[1:]]  # an agent that fails ends all of them
         settings = {"steps": STEPS, "penalties": PENALTIES, "rounds": MOST_ROUNDS, "distance": DISTANCE}
         (Path(folder) / "settings.json").write_text(json.dumps(settings))
+        code, out, err = ran(words)
+    if code != 0:
+        raise Missing(reason(err))
+    return dict(json.loads(out.splitlines()[-1]))
+
+
+def ran(words: list[str]) -> tuple[int, str, str]:
+    """Code, output and errors of a command.
+
+    One that takes too long is asked to end before it is killed: a launcher then ends its agents, which would go on.
+    """
+    try:
+        job = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise Missing(f"{words[0]}: {error.strerror}") from None
+    with job:
         try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=1800)
+            out, err = job.communicate(timeout=LONGEST)
         except subprocess.TimeoutExpired:
-            raise Missing("it took longer than half an hour") from None
-    if done.returncode != 0:
-        raise Missing((done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200])
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+            job.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(30)
+            job.kill()
+            raise Missing(f"it took longer than {LONGEST / 60:g} minutes") from None
+    return job.returncode, out, err
+
+
+def reason(errors: str) -> str:
+    """Why a script failed: its last line, before what a launcher adds between rules."""
+    said = [part.strip().splitlines() for part in re.split(r"^-{20,}$", errors, flags=re.MULTILINE) if part.strip()]
+    if not said:
+        return "it ended without a word"
+    return said[0][0 if errors.lstrip().startswith("-" * 20) else -1][:200]
 
 
 def private_fit() -> dict[str, float]:

@@ -52,6 +52,7 @@ def test_the_picture_is_current(plan):
     ({"audit/x.py": "from confide.privacy import epsilon"},
      "audit/x.py:1: audit imports confide.privacy.epsilon: open to it is only confide.privacy.noise.*"),
     ({"cellar/__init__.py": ""}, "cellar: in no layer"),
+    ({"errors.py": "from confide.__main__ import main"}, "errors.py:1: confide.__main__.main is in no layer"),
     ({f"{name}.py": "" for name in ("threads", "_version", "files", "runs")},
      "6 modules at the top level, __init__, _version, errors, files, runs, threads: at most 5"),
 ])  # fmt: skip
@@ -61,5 +62,6 @@ def test_what_breaks_the_plan_is_said(plan, tmp_path, files, said):
 
 def test_a_house_in_order(plan, tmp_path):
     fine = {"audit/x.py": "from confide.privacy.noise import SimulatedNoise\nfrom confide.errors import ConfideError",
-            "runs/x.py": "from confide.privacy import epsilon"}  # fmt: skip
+            "runs/x.py": "from confide.privacy import epsilon",
+            "__main__.py": "from confide.audit import run"}  # fmt: skip
     assert plan.wrong(house(tmp_path, fine)) == []

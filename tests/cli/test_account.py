@@ -84,6 +84,8 @@ def test_a_ledger_that_is_not_there(tmp_path: Path) -> None:
     out = CliRunner().invoke(app, ["account"], env=env)
     assert out.exit_code == 0 and out.stdout.startswith("Nothing is charged yet")
     assert json.loads(CliRunner().invoke(app, ["account", "--json"], env=env).stdout)["populations"] == []
+    out = CliRunner().invoke(app, ["account", "--end", "fit", "--released", "1"], env=env)
+    assert out.exit_code == 2 and out.stderr == f"confide: {tmp_path / 'none'}: no such ledger\n"
     assert not (tmp_path / "none").exists()
 
 
@@ -190,6 +192,7 @@ def test_account_shows_a_coalition_beside_everyone(tmp_path: Path) -> None:
         "against outsiders and any 2 of 5 parties together, as far as masks",
     ):  # fmt: skip
         assert words in text, (words, text)
+    assert text.count("Not protected:") == 1  # of both the same
     ended = CliRunner().invoke(app, [*command, "--end", "fit", "--released", "2", "--json"])
     (done,) = json.loads(ended.stdout)["ended"]
     assert [one["round"] for one in done["charged_now"]] == [2]

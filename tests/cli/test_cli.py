@@ -107,6 +107,19 @@ def test_a_mistake_is_one_line_and_exit_code_2(args: list[str], named: str) -> N
     assert out.stderr.count("\n") == 1 and out.stderr.startswith("confide: ") and named in out.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("demo --seeds 0", "--seeds 0: "), ("plan --parties=x", "--parties x: "), ("bench --nodes 2", "--nodes 2: "),
+        ("fit a.csv --schema a.toml --epsilon abc", "--epsilon abc: "),
+        ("plan --epsilon 1 x 3", "Invalid value for '--epsilon': "),  # of several values, which is not known
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_said_before_what_is_allowed(words: str, said: str) -> None:
+    out = CliRunner().invoke(app, words.split())
+    assert out.exit_code == 2 and out.stderr.startswith(f"confide: {said}") and out.stderr.count("\n") == 1
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def run(*_: object, **__: object) -> None:
         raise error

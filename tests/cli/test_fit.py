@@ -320,6 +320,31 @@ def test_a_bad_option_is_one_line(home: Path, extra: list[str], named: str) -> N
     assert sorted(p.name for p in home.iterdir()) == ["data.csv", "schema.toml"]
 
 
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (["--evaluate", "1.5"], "--evaluate 1.5: must be the share of rows held out, from 0 to below 1"),
+        (["--evaluate", "-0.1"], "--evaluate -0.1: must be"), (["--evaluate", "nan"], "--evaluate nan: must be"),
+        (["--epsilon", "0"], "epsilon=0.0: must be finite and above 0"), (["--delta", "1"], "delta=1.0: must be"),
+        (["--quantile", "1", "--model", "quantile"], "--quantile 1: must lie strictly between 0 and 1"),
+        (["--width", "0", "--model", "huber"], "--width 0: must be a finite number above 0"),
+        (["--penalty", "-1"], "--penalty -1: must be a finite number of at least 0"),
+    ],
+)  # fmt: skip
+def test_a_number_that_no_rows_make_possible_is_refused_before_a_file_is_read(
+    tmp_path: Path, extra: list[str], said: str
+) -> None:
+    code, out, err = fit(tmp_path, *extra)  # neither file exists
+    assert code == 2 and out == "" and err.count("\n") == 1 and err.startswith(f"confide: {said}")
+
+
+def test_who_would_have_no_rows_left_is_named(home: Path) -> None:
+    mine = sum(row[3] == "mercy" for row in table())
+    code, out, err = fit(home, "--evaluate", "0.9999")
+    said = f"--evaluate 0.9999, of {mine:,} rows of party mercy: must leave at least 1 to learn from"
+    assert code == 2 and out == "" and err == f"confide: {said}\n"
+
+
 def test_no_file_is_overwritten(home: Path) -> None:
     (home / "model.json").write_text("precious")
     code, _, err = fit(home)

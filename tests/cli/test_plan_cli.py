@@ -116,6 +116,8 @@ def test_rows_are_shared_or_given_one_by_one(parties: int | None, rows: list[int
     ("extra", "named"),
     [
         (["--epsilon", "0"], "epsilon"), (["--epsilon", "1", "1"], "different"), (["--rows", "30"], "at least 20"),
+        (["--rows", "30"], "rows 30, of 5 parties together"),
+        (["--quantile", "2", "--model", "quantile"], "--quantile 2:"),
         (["--parties", "1"], "--parties"), (["--parties", "2", "--rows", "50", "60", "70"], "3 numbers for 2 parties"),
         (["--best", "0.2"], "best"), (["--model", "tree"], "--model tree"), (["--graph", "cube"], "--graph cube"),
         (["--schema", "x.toml"], "--data"), (["--group", "x"], "--data"), (["--delta", "0"], "delta"),

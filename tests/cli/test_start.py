@@ -1,8 +1,11 @@
 """The start of commands: nothing is loaded that they have no use for. Times depend on machines, this does not."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from fit_cases import PROGRAM
 from loading import HEAVY, loaded, modules
 from typer.testing import CliRunner
 
@@ -141,3 +144,11 @@ def test_what_an_audit_refuses(place: Path, words: str) -> None:
 @pytest.mark.parametrize("command", ["fit", "plan", "audit", "sweep", "node run"])
 def test_help_loads_nothing(command: str) -> None:
     assert not modules(*command.split(), "--help") & {*HEAVY, "numpy", "cryptography", "asyncio"}
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["fit", "--help"], 0), (["fit"], 2)])
+def test_python_m_confide_is_confide(words: list[str], code: int) -> None:
+    said = [subprocess.run([sys.executable, *start, *words], capture_output=True, text=True, check=False)
+            for start in (["-m", "confide"], PROGRAM[1:])]  # fmt: skip
+    assert said[0].returncode == said[1].returncode == code
+    assert (said[0].stdout, said[0].stderr) == (said[1].stdout, said[1].stderr)

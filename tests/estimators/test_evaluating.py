@@ -37,7 +37,7 @@ def test_places_alone_decide_and_every_party_gives_its_share():
     out = held(0.2, groups, 400)
     assert out[:100].sum() == 20 and out[100:].sum() == 60
     assert np.array_equal(out, held(0.2, groups, 400)) and not held(0.0, groups, 400).any()
-    with pytest.raises(ValueError, match="party b has 1 row, too few"):
+    with pytest.raises(ValueError, match="of 1 row of party b: must leave at least 1"):
         held(0.2, ["a", "a", "b"], 3)
     for share in (-0.1, 1.0, float("nan"), "a fifth"):
         with pytest.raises(ValueError, match="must be the share of rows held out"):

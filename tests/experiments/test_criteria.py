@@ -15,7 +15,7 @@ from confide.papers.reproduce.experiment import names
 from confide.papers.reproduce.findings import DIFFERS
 
 TRIES = 400
-INVENTED = {"larger ε and smaller R give better accuracy"}  # 49 orders at once: test_invented.py has yes and no
+INVENTED = {"larger ε and smaller R give better accuracy"}  # 49 orders at once: test_invented_pdml.py has yes and no
 
 
 def bent(value, how, rng):

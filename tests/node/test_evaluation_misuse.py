@@ -14,7 +14,7 @@ from village import NAMES
 
 import confide
 from confide.cli import app
-from confide.cli.node_view import lines, with_evaluation
+from confide.cli.node_view import status_lines, with_evaluation
 from confide.errors import MissingExtra
 from confide.estimators import evaluating
 from confide.files.toml import dumps
@@ -198,7 +198,7 @@ def test_a_node_that_cannot_read_the_result_says_so_and_has_finished(monkeypatch
     status = vars(Status("ash", "village", "0" * 16, "JointTally", "proven", 1, "finished", 1))
     said = with_evaluation(status, tmp_path)
     assert said["notice"].endswith("not read: estimators need scikit-learn: pip install 'confide[sklearn]'")
-    assert "evaluation" not in said and max(map(len, lines(said))) <= 80
+    assert "evaluation" not in said and max(map(len, status_lines(said))) <= 80
     assert with_evaluation({**status, "round": 0}, tmp_path)["notice"] == ""  # nothing is there yet
 
 
@@ -228,7 +228,7 @@ def test_status_model_and_report_of_a_home_with_both(tmp_path):
     assert after["run"] == before["run"] and after["paid_scores"] == {k: [*v] for k, v in found.found.items()}
     told = with_evaluation(vars(Status("ash", "", made.federation.digest.hex()[:16], "JointTally", "", 1, "", 1)),
                            tmp_path / "ash")  # fmt: skip
-    words = "\n".join(lines(told))
+    words = "\n".join(status_lines(told))
     assert "evaluated on 1,000 held-out rows, ε=5 at δ=1e-05 for each of them" in words and "true -1, answered" in words
     assert f"accuracy {found['accuracy'].value:.4g} (" in words and told["evaluation"]["classes"] == ["-1", "1"]
     assert json.loads(json.dumps(told["evaluation"]))["confusion"] == found.confusion.tolist()

@@ -10,7 +10,7 @@ from test_member import SECURE, close, trainer
 from village import Village
 
 from confide.cli.node_log import json_log
-from confide.cli.node_view import lines, since, view
+from confide.cli.node_view import since, status_lines, view
 from confide.node import daemon
 from confide.node import status as statuses
 from confide.node.agreement import Papers
@@ -50,8 +50,8 @@ def village(tmp_path):
 def test_who_has_it_all_is_finished_whether_it_left_first_or_not(village, left, state, capsys):
     exposition = pytest.importorskip("confide.node.metrics").exposition
     status, read = told(village, finished=True, left=left, state=state)
-    assert "  birch                finished, was reached through the relay" in lines(read)
-    assert "  elm                  up through the relay" in lines(read)
+    assert "  birch                finished, was reached through the relay" in status_lines(read)
+    assert "  elm                  up through the relay" in status_lines(read)
 
     outlook = Outlook(village.federation, "ash")
     outlook.show(status)
@@ -76,7 +76,7 @@ def test_who_has_it_all_is_finished_whether_it_left_first_or_not(village, left, 
 
 def test_who_left_without_a_word_is_down(village):
     status, read = told(village, finished=False, left=True, state="serving")
-    (said,) = [line for line in lines(read) if line.startswith("  birch")]
+    (said,) = [line for line in status_lines(read) if line.startswith("  birch")]
     came = datetime.strptime(said, "  birch                down since %Y-%m-%d %H:%M:%S").timestamp()
     assert came == int(read["neighbours"]["birch"]["since"]) and read["updated"] - 60 < came <= read["updated"]
     outlook = Outlook(village.federation, "ash")
@@ -128,7 +128,7 @@ def test_papers_that_are_not_taken_are_shown_with_the_reason_until_better_ones_c
             await node.courier._take("birch", answer)
             node._report(0.5)
             said = "papers of birch are not taken: a signature under the file that 'elm' did not make"
-            text = " ".join(" ".join(lines(daemon.read_status(village.run_folder("ash")))).split())
+            text = " ".join(" ".join(status_lines(daemon.read_status(village.run_folder("ash")))).split())
             assert (said in text) == refused
             assert outlook.state()["papers"] == ({"birch": said.partition(": ")[2]} if refused else {})
             shown = exposition(outlook.state()).decode()

@@ -4,6 +4,7 @@ import fcntl
 import json
 import re
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from village import NAMES, Village
 from waiting import wait_for
 
 from confide.cli import app
-from confide.cli.node_view import lines
+from confide.cli.node_view import status_lines, view
 from confide.runs.model import Model
 
 CDP = {"name": "CDPADMM", "rounds": 300, "coupling": 0.2, "step": 2.0, "clip": 0.5, "noise": 16.0}
@@ -28,9 +29,17 @@ STATUS = {
 
 
 def test_a_status_has_80_columns_whatever_it_says():
-    text = lines(STATUS)
+    text = status_lines(STATUS)
     assert max(map(len, text)) <= WIDTH and "  elm                  up" in text and "  spent ε=0.5123" in text
     assert " ".join(" ".join(text).split()).count("no answer from birch for 3 s,") == 4
+
+
+@pytest.mark.parametrize(("unsigned", "said"), [
+    (["elm"], "round 0: agreeing; waits for the signatures of elm\n"), ([], "round 0: agreeing\n"),
+])  # fmt: skip
+def test_nobody_is_waited_for_once_all_have_signed(capsys, unsigned, said):
+    view(quiet=False).show(SimpleNamespace(state="agreeing", round=0, notice="", neighbours={}, unsigned=unsigned))
+    assert capsys.readouterr().err == said
 
 
 def test_an_infinite_spend_is_valid_json(tmp_path):

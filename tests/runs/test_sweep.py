@@ -186,6 +186,15 @@ def test_a_mistake_in_a_study_is_said_with_its_line(tmp_path, text, said):
     assert out.exit_code == 2 and f"confide: {study}, {said}" in out.stderr and out.stderr.count("\n") == 1
 
 
+def test_a_folder_that_can_not_be_is_said_before_the_study_is_run(tmp_path):
+    (tmp_path / "file").write_text("")
+    out = CliRunner().invoke(app, ["sweep", str(tmp_path / "study.py"), "--output", str(tmp_path / "file")])
+    assert (
+        out.exit_code == 2
+        and out.stderr == f"confide: --output {tmp_path / 'file'}: {tmp_path / 'file'} is not a folder\n"
+    )
+
+
 def test_a_bug_of_ours_under_a_study_stays_one(tmp_path, monkeypatch):
     study = tmp_path / "study.py"
     study.write_text("from confide.runs import sweep\nsweep._sources()\n")

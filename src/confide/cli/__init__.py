@@ -7,8 +7,10 @@ loaded. Typer looks at every argument of what it is given, and most of them are 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -49,10 +51,22 @@ class OneLine(TyperGroup):
                 )
                 raise
             where = getattr(getattr(error, "ctx", None), "command_path", "confide")
-            fail(f"{error.format_message().rstrip('.')} (see `{where} --help`)")
+            words = args[0] if args else extra.get("args")
+            fail(f"{misused(error, sys.argv[1:] if words is None else words)} (see `{where} --help`)")
         if code == 130:
             fail("interrupted", 130)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def misused(error: Any, words: Sequence[str]) -> str:
+    """What is wrong with a command: of an option first the value that was given, then what is allowed."""
+    said, of = error.format_message().rstrip("."), getattr(error, "param", None)
+    options = () if of is None or getattr(of, "multiple", False) else of.opts
+    given = [f"{a} {b}" for a, b in pairwise(words) if a in options]
+    given += [word.replace("=", " ", 1) for word in words if word.partition("=")[0] in options and "=" in word]
+    if len(given) != 1 or not said.startswith("Invalid value"):
+        return str(said)
+    return f"{given[0]}: {error.message.partition(', unable')[0].rstrip('.').replace('Input should be', 'must be')}"
 
 
 def loaded(name: str) -> Any:

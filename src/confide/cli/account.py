@@ -49,7 +49,7 @@ def account(
     path = ledger or default_path()
     if end is None and not (journal is None and released is None):
         raise ConfideError("--journal and --released say what a run released: give --end RUN too")
-    if ledger is None and population is None and not path.exists():
+    if ledger is None and population is None and end is None and not path.exists():
         empty = {"ledger": str(path), "populations": []}
         typer.echo(jsonlib.dumps(empty) if json else f"Nothing is charged yet: there is no {path}")
         return
@@ -87,7 +87,8 @@ def show(path: Path, chain: dict[str, Any], pages: list[dict[str, Any]]) -> None
     for unit, who in dict.fromkeys((b["unit"], b["adversary"]) for one in pages for b in one["budgets"]):
         told = EVERYONE if who == NETWORK else f"{who}, as far as masks hold, which is a matter of computation"
         console.print("\n" + folded(f"Protected: {UNITS[unit]}, against {told}.", rest=""), markup=False)
-        console.print(folded(NOT_COVERED, rest=""), markup=False)
+    if any(one["budgets"] for one in pages):
+        console.print("\n" + folded(NOT_COVERED, rest=""), markup=False)
 
 
 def section(console: Any, name: str, budget: dict[str, Any]) -> None:

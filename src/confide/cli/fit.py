@@ -70,7 +70,7 @@ def fit(
     """
     from confide.cli.compile import compiled
     from confide.cli.progress import bars
-    from confide.estimators.fitting import FitOptions, check_model, learn, usual
+    from confide.estimators.fitting import FitOptions, check_held_out, check_model, learn, usual
     from confide.estimators.funds import open_budget
     from confide.estimators.table import read_rows
     from confide.files import check_new
@@ -78,6 +78,7 @@ def fit(
     from confide.schema.chosen import agreed
     from confide.schema.suggest import told_of_draft
 
+    check_numbers(epsilon, delta, budget, evaluate, penalty, quantile, width)
     check_new(output, "--output")
     if run is not None:
         check_new(run, "--run")
@@ -98,6 +99,8 @@ def fit(
     check_budget(settings, budget)
     notes += filter(None, [more_than_useful(epsilon, delta)])
     rows = read_rows(data, known, parties)
+    if evaluate:
+        check_held_out(rows, evaluate, f"--evaluate {evaluate:g}")
     by_hand = algorithm != "auto" or rounds is not None
     compiled(REHEARSAL if by_hand else FIT)  # before anything is used that would compile one after the other
     import sklearn as _  # noqa: F401  # one line where it is not installed, before a ledger hears of this
@@ -124,6 +127,24 @@ def fit(
 
 
 # --- what was asked for -----------------------------------------------------------------------------------------------
+
+
+def check_numbers(epsilon: float, delta: float, budget: float | None = None, evaluate: float | None = None,
+                  penalty: float | None = None, quantile: float | None = None, width: float | None = None
+                  ) -> None:  # fmt: skip
+    """One line for what no rows can make possible, before any file is read."""
+    from confide.estimators import limits
+    from confide.privacy.budget import limit
+
+    limit(epsilon, delta)  # one line for ε or δ out of range
+    if budget is not None:
+        limit(budget, delta)
+    for check, option, value in (
+        (limits.check_share, "--evaluate", evaluate), (limits.check_strength, "--penalty", penalty),
+        (limits.check_quantile, "--quantile", quantile), (limits.check_width, "--width", width),
+    ):  # fmt: skip
+        if value is not None:
+            check(value, f"{option} {value:g}")
 
 
 def check_owner(schema: Schema, parties: int | None) -> None:
@@ -166,12 +187,7 @@ def method(name: str, rounds: int | None, settings: list[str]) -> Any:
 
 
 def check_budget(settings: FitOptions, budget: float | None) -> None:
-    """What can be said about the budget before a row is read."""
-    from confide.privacy.budget import limit
-
-    limit(settings.epsilon, settings.delta)  # one line for ε or δ out of range
-    if budget is not None:
-        limit(budget, settings.delta)
+    """What can be said about the ledger before a row is read."""
     if settings.ledger is None:
         for option, value in (("--population", settings.population), ("--budget", budget)):
             if value is not None:

@@ -12,7 +12,7 @@ import typer
 from confide.cli.federation import Consent, consent_to_run
 from confide.cli.lines import folded
 from confide.cli.node_options import HERE, Home, Json, needed
-from confide.cli.node_view import heard, lines, view, with_evaluation
+from confide.cli.node_view import heard, status_lines, view, with_evaluation
 from confide.errors import ConfideError
 from confide.files.plain import without_infinity
 
@@ -199,7 +199,9 @@ def run(
     if "evaluation" in said:
         written = jsonlib.dumps(said["evaluation"], ensure_ascii=False, indent=2)
         daemon.replace_file(home / "runs" / status.run / "evaluation.json", f"{written}\n")
-    typer.echo(jsonlib.dumps(without_infinity(said), ensure_ascii=False, indent=2) if json else "\n".join(lines(said)))
+    typer.echo(
+        jsonlib.dumps(without_infinity(said), ensure_ascii=False, indent=2) if json else "\n".join(status_lines(said))
+    )
     raise typer.Exit(status.code)
 
 
@@ -219,7 +221,7 @@ def status(home: Home = HERE, json: Json = False) -> None:
     if json:
         typer.echo(jsonlib.dumps(without_infinity({"runs": latest}), ensure_ascii=False, indent=2))
     else:
-        typer.echo("\n\n".join("\n".join(lines(one)) for one in latest) or f"{home}: no run yet")
+        typer.echo("\n\n".join("\n".join(status_lines(one)) for one in latest) or f"{home}: no run yet")
 
 
 @node.command()

@@ -33,7 +33,7 @@ def heard(status: dict[str, Any], running: bool) -> dict[str, Any]:
     return {**status, "reason": f"running, but no word for {ago:.0f} s: it may be busy, or its disk full"}
 
 
-def lines(status: dict[str, Any]) -> list[str]:
+def status_lines(status: dict[str, Any]) -> list[str]:
     """A status as people read it, in 80 columns."""
     from confide.node.status import standing_and_way
 
@@ -136,7 +136,7 @@ class view:
         if self.live is not None:
             from rich.text import Text
 
-            self.live.update(Text("\n".join(lines(vars(status)))))
+            self.live.update(Text("\n".join(status_lines(vars(status)))))
             return
         if not self.quiet and status.notice != self.noticed:
             self.noticed = status.notice
@@ -145,7 +145,7 @@ class view:
 
         down = [f"{n} {s['trouble'] or 'is down'}" for n, s in status.neighbours.items() if standing(s) == "down"]
         down += [f"{n} misbehaved: {s['misbehaved']}" for n, s in status.neighbours.items() if s.get("misbehaved")]
-        if status.state == "agreeing":
+        if status.state == "agreeing" and status.unsigned:
             down.append(f"waits for the signatures of {', '.join(status.unsigned)}")
         now = "; ".join([status.state, *down])
         if not self.quiet and now != self.last and status.state not in ENDED:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from confide.cli.fit import MODELS, check_owner, checked_graph, only
+from confide.cli.fit import MODELS, check_numbers, check_owner, checked_graph, only
 from confide.errors import ConfideError
 from confide.network.named import GRAPHS
 
@@ -90,6 +90,7 @@ def plan(
 
         check_drawing()
     check_budgets(epsilon, delta)
+    check_numbers(epsilon[0], delta, quantile=quantile)
     wanted, source = asked(model, delta, checked_graph(graph), rounds, quantile, data, schema, label, group, clip,
                            parties, rows, features, best, skew, collusion)  # fmt: skip
     settings = wanted.settings
@@ -205,7 +206,7 @@ def advice(found: Forecast, wanted: Asked) -> dict[str, Any]:
 
 def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
     """The same for people: one line, and commands to copy."""
-    from confide.planning.advice import advised, commands, worth, written
+    from confide.planning.advice import advised, commands, shell_lines, worth
 
     epsilon = advised(found)
     console.print(f"\n{worth(found)}", markup=False)
@@ -217,7 +218,7 @@ def show_advice(found: Forecast, wanted: Asked, console: Any) -> None:
         if name == "federation" and len(found.names) > PARTIES:
             console.print(f"The command for {len(found.names)} nodes is in --json.", markup=False)
         else:
-            console.print(f"\n{written(words)}", soft_wrap=True, markup=False)
+            console.print(f"\n{shell_lines(words)}", soft_wrap=True, markup=False)
 
 
 def frame(columns: list[str]) -> Any:

@@ -28,7 +28,9 @@ def reproduce(
     everything: Annotated[bool, typer.Option("--all", help="All experiments of all papers.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer trials: minutes for everything.")] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="So many trials of each.")] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results go.")] = Path("reproductions"),
+    out: Annotated[Path, typer.Option("--output", "--out", metavar="DIR", help="Where results go.")] = Path(
+        "reproductions"
+    ),
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data sets are; else CONFIDE_DATA.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one per core")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster to run on.")] = None,

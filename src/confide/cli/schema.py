@@ -37,12 +37,11 @@ def suggest(
 
     if output is not None:
         check_new(output, "--output")
-    from confide.schema.document import dumps
-    from confide.schema.suggest import HEAD, to_agree
+    from confide.schema.suggest import draft_file, to_agree
     from confide.schema.suggest import suggest as draft
 
     found, notes = draft(data, label, group)
-    document = HEAD + "\n" + dumps(found, notes)
+    document = draft_file(found, notes)
     if output is not None:
         write_whole(output, document.encode(), OWNER_ONLY, new=True)
     if json:
@@ -75,17 +74,15 @@ def merge(
 
     if output is not None:
         check_new(output, "--output")
-    from confide.schema.document import dumps
     from confide.schema.merge import merge as merged
-    from confide.schema.merge import named_files
+    from confide.schema.merge import merged_file, named_files
     from confide.schema.schema import Schema
     from confide.schema.suggest import is_draft
 
     names = named_files(drafts)
     found, differences = merged({name: Schema.load(path) for name, path in names.items()})
     private = [name for name, path in names.items() if is_draft(path)]
-    notes = {d.at: cut(f"DIFFERS: {d}", 72) for d in differences}
-    document = merged_head(private, bool(differences)) + dumps(found, notes)
+    document = merged_file(found, differences, private)
     if output is not None:
         write_whole(output, document.encode(), OWNER_ONLY, new=True)
     if json:
@@ -114,29 +111,15 @@ def features(schema: Schema) -> str:
     return f"{count} feature{'' if count == 1 else 's'}"
 
 
-def merged_head(drafts: list[str], differ: bool) -> str:
-    """The comment above a merged schema, 80 columns wide."""
-    from confide.schema.suggest import PRIVATE
-
-    text = f"Merged, and {PRIVATE}. Do not send it: still drafts are {', '.join(drafts)}. " if drafts else "Merged. "
-    text += "Lines marked DIFFERS say what each file has: agree on one. " if differ else "The files do not differ. "
-    text += "Then each party checks its own rows."
-    return folded(text, "# ", "# ") + "\n\n"
-
-
 def show_differences(differences: list[Difference]) -> None:
-    from confide.schema.merge import shown
+    from confide.schema.merge import cut, in_short
 
     typer.echo(f"{len(differences)} differences; taken was:" if differences else "The files do not differ.")
     for one in differences:
-        typer.echo(cut(f"\n  {'.'.join(one.at)} = {shown(one.taken)}", 81))
+        typer.echo(cut(f"\n  {'.'.join(one.at)} = {in_short(one.taken)}", 81))
         wide = max(map(len, one.given))
         for who, value in one.given.items():
-            typer.echo(cut(f"    {who:{wide}}  {shown(value)}", 80))
-
-
-def cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"
+            typer.echo(cut(f"    {who:{wide}}  {in_short(value)}", 80))
 
 
 @schema.command()

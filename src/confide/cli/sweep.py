@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from confide.cli.demo import writable
 from confide.errors import ConfideError
 
 KNOWN = ("methods", "problems", "graphs", "epsilons", "delta", "seeds", "record", "every", "test")
@@ -17,7 +18,9 @@ KNOWN = ("methods", "problems", "graphs", "epsilons", "delta", "seeds", "record"
 
 def sweep(
     study: Annotated[Path, typer.Argument(metavar="STUDY.py", help="A Python file that sets methods, problems, …")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results are kept.")] = Path("sweep"),
+    out: Annotated[Path, typer.Option("--output", "--out", metavar="DIR", help="Where results are kept.")] = Path(
+        "sweep"
+    ),
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes.", show_default="one per core")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster to run on.")] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="Only the I-th of N parts, for batch systems.")] = "1/1",
@@ -32,7 +35,7 @@ def sweep(
     test, as `confide.sweep` takes them. Whatever was finished is kept in DIR under a hash of all that it depends on, so
     that a second run measures only what is missing.
 
-    Example: confide sweep study.py --out results --csv results.csv
+    Example: confide sweep study.py --output results --csv results.csv
     """
     from confide.cli.progress import bars
     from confide.runs.batch import cluster
@@ -40,6 +43,7 @@ def sweep(
     from confide.runs.sweep import sweep as run
 
     part = parsed(shard)
+    writable(out)
     asked = load(study)
     with ExitStack() as stack:
         if dask is not None:

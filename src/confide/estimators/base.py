@@ -18,6 +18,7 @@ from confide.errors import ConfideError, NotFinite
 from confide.estimators import auto, buying, evaluating, saving, scaling, weighing
 from confide.estimators import one_fit as engine
 from confide.estimators.hints import hint
+from confide.estimators.limits import check_strength
 from confide.estimators.listener import Listener
 from confide.estimators.parties import party_names
 from confide.estimators.paying import Paying
@@ -145,8 +146,7 @@ class PrivateEstimator(Paying, BaseEstimator):
         self.bought_: dict[str, Any] = {}
         if self.scale is None and self.row_norm is None:
             hint(UNBOUNDED_CURVES if self._one_unit else UNSCALED)
-        if not (finite(self.penalty_strength) and self.penalty_strength >= 0):
-            raise ConfideError(f"penalty_strength={self.penalty_strength}: must be a finite number of at least 0")
+        check_strength(self.penalty_strength)
         if len(y) < 2:
             raise ConfideError(f"n_samples={len(y)}: learning needs at least 2 rows")
         given = isinstance(self.graph, Graph)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from confide.algorithms.joint_tally import JointTally
 from confide.errors import ConfideError
-from confide.problem.checks import finite
+from confide.estimators.limits import check_share
 from confide.problem.losses import Quantile, Squared
 from confide.problem.problem import Problem
 from confide.problem.shards import Shards
@@ -75,8 +75,7 @@ class PrivateEvaluation:
 
 def held_out(share: Any, groups: Any, rows: int) -> NDArray[np.bool_]:
     """Which rows are held out: so many of each party's, by their places alone."""
-    if not (finite(share) and 0 <= share < 1):
-        raise ConfideError(f"evaluate={share}: must be the share of rows held out, from 0 to below 1")
+    check_share(share)
     out = np.zeros(rows, bool)
     if share == 0:
         return out
@@ -85,11 +84,18 @@ def held_out(share: Any, groups: Any, rows: int) -> NDArray[np.bool_]:
     )
     for k, name in enumerate(names):
         mine = np.flatnonzero(member == k)
-        count = max(1, round(share * len(mine)))
-        if len(mine) - count < 1:
-            raise ConfideError(f"evaluate={share}: party {name!s} has {len(mine)} row, too few to hold some out")
+        count = held_count(share, len(mine), str(name))
         out[np.random.default_rng([SEED, k]).permutation(mine)[:count]] = True
     return out
+
+
+def held_count(share: float, size: int, party: str, given: str = "") -> int:
+    """How many of a party's rows are held out: at least one, and one stays to learn from."""
+    count = max(1, round(share * size))
+    if count >= size:
+        of = f"{size:,} row{'' if size == 1 else 's'} of party {party}"
+        raise ConfideError(f"{given or f'evaluate={share}'}, of {of}: must leave at least 1 to learn from")
+    return count
 
 
 Reader = Callable[[Array, float], tuple[dict[str, Estimate], Array | None]]  # from the answer and its noise

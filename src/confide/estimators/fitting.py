@@ -98,6 +98,14 @@ def check_model(model: str, kind: str, label: str) -> None:
         raise ConfideError(f"--model {model}: label {label!r} is {what}: use {' or '.join(fitting)}")
 
 
+def check_held_out(rows: PooledRows, share: float, given: str) -> None:
+    """One line, in the words of who gave the share, where a party would have no rows left to learn from."""
+    from confide.estimators.evaluating import held_count
+
+    for name, size in zip(rows.names, rows.sizes.tolist(), strict=True):
+        held_count(share, size, name, given)
+
+
 @dataclass(frozen=True, eq=False)
 class Learned:
     """A fitted estimator, and the phases (method, public problem) that it went through."""
@@ -129,8 +137,8 @@ class Learned:
         return Model(
             self.phases[-1][1].loss, schema.features, np.atleast_2d(e.coef_), np.atleast_1d(e.intercept_),
             None if label.kind == "real" else label.values, schema.row_norm, schema,
-            Spent(bounded(spent.spent), spent.delta, spent.guarantee.label, spent.guarantee.reason, spent.method,
-                  spent.rounds, bounded(spent.exact), self.not_covered),
+            Spent(finite_or_none(spent.spent), spent.delta, spent.guarantee.label, spent.guarantee.reason, spent.method,
+                  spent.rounds, finite_or_none(spent.exact), self.not_covered),
             {"command": "fit", "estimator": type(e).__name__, "parties": len(e.party_names_), "rows": self.rows,
              "simulated": e.random_state is not None},
         )  # fmt: skip
@@ -141,7 +149,7 @@ class Learned:
         return run.with_names(schema.features, None if schema.label.kind == "real" else schema.label.values)
 
 
-def bounded(epsilon: float) -> float | None:
+def finite_or_none(epsilon: float) -> float | None:
     """None where nothing bounds ε: JSON has no infinity."""
     return epsilon if math.isfinite(epsilon) else None
 

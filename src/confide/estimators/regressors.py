@@ -13,6 +13,7 @@ from confide.errors import ConfideError
 from confide.estimators import buying, evaluating, weighing
 from confide.estimators.base import Array, PrivateEstimator
 from confide.estimators.hints import hint
+from confide.estimators.limits import check_quantile, check_width
 from confide.problem.checks import finite
 from confide.problem.losses import Huber, Loss, Quantile, Squared
 from confide.problem.penalties import L1, L2, ElasticNet, Penalty
@@ -148,8 +149,7 @@ class PrivateHuberRegressor(PrivateRegressor):
     width: float = 0.25
 
     def _loss(self, unit: float) -> Loss:
-        if not (finite(self.width) and self.width > 0):
-            raise ConfideError(f"width={self.width}: must be a finite number above 0")
+        check_width(self.width)
         return Huber(self.width)
 
 
@@ -160,6 +160,7 @@ class PrivateQuantileRegressor(PrivateRegressor):
     quantile: float = 0.5
 
     def _loss(self, unit: float) -> Loss:
+        check_quantile(self.quantile)
         return Quantile(self.quantile)
 
     def _level(self) -> float | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from confide.errors import ConfideError
 from confide.estimators import scaling
-from confide.estimators.fitting import bounded
+from confide.estimators.fitting import finite_or_none
 from confide.files.values import shown
 from confide.runs.model import NOT_COVERED, Model, Spent
 from confide.schema.schema import Column, Schema, Target
@@ -59,8 +59,8 @@ def _cost(spent: Any) -> Spent:
     if isinstance(spent, Spent):
         return spent
     return Spent(
-        bounded(spent.spent), spent.delta, spent.guarantee.label, spent.guarantee.reason, spent.method, spent.rounds,
-        bounded(spent.exact), (*spent.not_covered, *NOT_COVERED),
+        finite_or_none(spent.spent), spent.delta, spent.guarantee.label, spent.guarantee.reason, spent.method,
+        spent.rounds, finite_or_none(spent.exact), (*spent.not_covered, *NOT_COVERED),
     )  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def fit(asked: Asked, epsilon: float) -> list[str]:
     return words
 
 
-def written(words: Sequence[str], width: int = 78) -> str:
+def shell_lines(words: Sequence[str], width: int = 78) -> str:
     """A command over several lines that a shell reads as one; an option stays with its value."""
     parts: list[str] = []
     for word in map(shlex.quote, words):

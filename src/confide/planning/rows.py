@@ -15,6 +15,7 @@ from confide.problem.checks import finite, whole
 from confide.problem.linear import clipped
 
 TEST_ROWS = 20_000  # generated to score on, at most 2,000 per party
+FEWEST = 20  # rows of a party
 HELD_OUT = 0.2  # of own rows
 SPREAD = 0.5  # standard deviation of a generated feature, whose range is -1..1
 TARGET_SPREAD = 0.3  # of a generated number, whose range is -1..1
@@ -55,8 +56,8 @@ class Generated:
     def __post_init__(self) -> None:
         if len(self.sizes) < 2:
             raise ConfideError(f"{len(self.sizes)} party: learning over a network needs at least 2")
-        if not all(whole(n) and n >= 20 for n in self.sizes):
-            raise ConfideError(f"{min(self.sizes)} rows of a party: every one needs at least 20")
+        if not all(whole(n) and n >= FEWEST for n in self.sizes):
+            raise ConfideError(f"{min(self.sizes)} rows of a party: every one needs at least {FEWEST}")
         if not (whole(self.features) and 1 <= self.features <= 10_000):
             raise ConfideError(f"features {self.features}: must be a whole number from 1 to 10,000")
         low, high = (0.55, 0.99) if self.kind == "binary" else (0.05, 0.99)
@@ -146,4 +147,6 @@ def shares(parties: int | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
             raise ConfideError(f"rows: {len(sizes)} numbers for {parties} parties: give one for each, or one for all")
         return tuple(sizes)
     total, count = sizes[0] if sizes else 4000, parties or 5
+    if total < FEWEST * count:
+        raise ConfideError(f"rows {total}, of {count} parties together: every one needs at least {FEWEST}")
     return tuple((k + 1) * total // count - k * total // count for k in range(count))

@@ -77,7 +77,8 @@ def plain_rows(run: Run, file: Path, label: str | None, group: str | None = None
     if not set(wanted) <= set(names):  # a run whose features nobody named takes the columns in their order
         if any(name != f"x{k}" for k, name in enumerate(wanted, start=1)) or len(wanted) != len(names):
             raise ConfideError(
-                f"{file}: the model reads {', '.join(wanted[:8])}; the columns are {', '.join(names[:8])}"
+                f"{file}: the columns are {', '.join(names[:8])}, and the label {target}: "
+                f"the model reads {', '.join(wanted[:8])}"
             )
         wanted = names
     found = read_columns(file, [*wanted, target, *([] if group is None else [group])])

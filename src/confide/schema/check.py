@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from confide.errors import ConfideError
 from confide.schema.encode import Flaw
 from confide.schema.header import header_flaws
-from confide.schema.reader import encoded, needed, placed
+from confide.schema.reader import encoded, needed_columns, placed
 from confide.schema.schema import MISSING, Schema
 from confide.schema.tables import header
 
@@ -65,7 +65,7 @@ def check(path: str | Path, schema: Schema, limit: int = 20, party: str | None =
     """Read all rows; list the first `limit` places of either kind. `party` says that all rows are that party's."""
     path, rows, unfit = Path(path), 0, 0
     group = party is None
-    wrong = header_flaws(header(path), schema, needed(schema, group=group))
+    wrong = header_flaws(header(path), schema, needed_columns(schema, group=group))
     flaws: list[Flaw] = []
     clipped: list[Flaw] = []
     counts, clip_counts, filled = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[str]()

@@ -25,7 +25,7 @@ def header_flaws(found: Sequence[str], schema: Schema, needed: Sequence[str]) ->
     flaws = []
     for j, name in enumerate(found):
         if name not in declared:
-            alike = closest(name, [d for d in declared if d not in found]) if named else None
+            alike = probably_meant(name, [d for d in declared if d not in found]) if named else None
             advice = f"it has {alike!r}" if alike else UNDECLARED
             flaws.append(
                 f"column {j + 1} of the header{f', {name!r},' if named else ''} is not in the schema: {advice}"
@@ -35,7 +35,7 @@ def header_flaws(found: Sequence[str], schema: Schema, needed: Sequence[str]) ->
     return flaws + [f"no column {name!r} in the header, the schema declares it" for name in lacking]
 
 
-def closest(name: str, names: Sequence[str]) -> str | None:
+def probably_meant(name: str, names: Sequence[str]) -> str | None:
     """The one of `names` that was probably meant."""
     by_lower = {n.casefold(): n for n in names}
     found = get_close_matches(name.casefold(), by_lower, 1, 0.8)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from confide.errors import ConfideError
 from confide.schema.columns import number, plain
-from confide.schema.header import closest
+from confide.schema.document import dumps
+from confide.schema.header import probably_meant
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
+from confide.schema.suggest import PRIVATE
 from confide.schema.tally import CODE
 
 ABSENT, NO_RULE = "(no such column)", "(no rule)"
@@ -29,10 +32,10 @@ class Difference(NamedTuple):
     taken: Any
 
     def __str__(self) -> str:
-        return "; ".join(f"{who}: {shown(value)}" for who, value in self.given.items())
+        return "; ".join(f"{who}: {in_short(value)}" for who, value in self.given.items())
 
 
-def shown(value: Any) -> str:
+def in_short(value: Any) -> str:
     """A value as one reads it; a long list by its beginning."""
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
@@ -140,7 +143,7 @@ class _Merger:
     def absent(self, who: str, name: str, have: Iterable[str]) -> str:
         """What to say where a draft has no such column; perhaps it has the same by another name."""
         taken = {c.name for other in have for c in self.drafts[other].columns}
-        alike = closest(name, [c.name for c in self.drafts[who].columns if c.name not in taken])
+        alike = probably_meant(name, [c.name for c in self.drafts[who].columns if c.name not in taken])
         return ABSENT if alike is None else f"{ABSENT[:-1]}; {alike!r} is there)"
 
     def range(self, at: tuple[str, ...], have: Mapping[str, Any], more: list[float]) -> tuple[float, float]:
@@ -231,3 +234,19 @@ def merge(drafts: Mapping[str, Schema]) -> tuple[Schema, list[Difference]]:
         raise ConfideError(f"{len(drafts)} draft: merging needs at least 2")
     work = _Merger(drafts)
     return work.schema(), work.differences
+
+
+# --- as a file --------------------------------------------------------------------------------------------------------
+
+
+def merged_file(merged: Schema, differences: Sequence[Difference], private: Sequence[str]) -> str:
+    """The file of a merged schema; as long as some of the files were drafts, `private`, it is one itself."""
+    text = f"Merged, and {PRIVATE}. Do not send it: still drafts are {', '.join(private)}. " if private else "Merged. "
+    text += "Lines marked DIFFERS say what each file has: agree on one." if differences else "The files do not differ."
+    head = fill(f"{text} Then each party checks its own rows.", 80, initial_indent="# ", subsequent_indent="# ",
+                break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    return f"{head}\n\n{dumps(merged, {d.at: cut(f'DIFFERS: {d}', 72) for d in differences})}"
+
+
+def cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"

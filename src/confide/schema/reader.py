@@ -104,7 +104,7 @@ def read(path: str | Path, schema: Schema, *, label: bool = True, group: bool = 
     return Encoded(X, y, member, [], [], {})
 
 
-def needed(schema: Schema, *, label: bool = True, group: bool = True) -> list[str]:
+def needed_columns(schema: Schema, *, label: bool = True, group: bool = True) -> list[str]:
     """The columns that a file must have."""
     names = [c.name for c in schema.read]
     if label:
@@ -122,7 +122,7 @@ def encoded(
 
     Without `features` only what does not fit is found: X has no columns.
     """
-    read = needed(schema, label=label, group=group)
+    read = needed_columns(schema, label=label, group=group)
     check_header(path, schema, read)
     for batch in batches(path, read, _batch(len(schema.features) if features else 1)):
         yield encode(

@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 
 from confide.errors import ConfideError
+from confide.schema.document import dumps
 from confide.schema.schema import MISSING, Column, Group, Schema, Target
 from confide.schema.tables import batches, header, is_unicode, places
 from confide.schema.tally import MOST, RARE, ColumnTally
@@ -59,6 +60,11 @@ def suggest(path: str | Path, label: str | None = None, group: str | None = None
     for c, why in columns.values():
         notes |= {("columns", c.name, field): f"AGREE: {reason}" for field, reason in why.items()}
     return schema, notes
+
+
+def draft_file(draft: Schema, notes: Notes) -> str:
+    """The file of a draft, which says that it is one."""
+    return f"{HEAD}\n{dumps(draft, notes)}"
 
 
 def to_agree(draft: Schema, notes: Notes) -> list[str]:
