@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 import confide
-from confide.algorithms import DPSGD, JointDescent
+from confide.algorithms import DPSGD, JointDescent, SummedMethod
+from confide.algorithms.second_moment import Mean
 from confide.errors import ConfideError
+from confide.estimators import PrivateLinearSVC, PrivateLogisticRegression
+from confide.privacy.noise import SimulatedNoise
 from confide.problem.questions import Gradient, Standardised
+from confide.runs.party import Party
 
 GRAPH = confide.Graph.ring(4)
 ROWS = confide.Shards.split(np.random.default_rng(3).uniform(-0.5, 0.5, (40, 3)), np.tile([1.0, -1.0], 20), 4)
@@ -96,3 +100,73 @@ def test_a_metaclass_of_ones_own_proves_nothing(kind):
 def test_nor_an_object_that_shows_other_names_than_it_has():
     cheap = type("Cheap", (DPSGD,), {"__dict__": property(lambda self: {})})(rounds=2, noise=1.0, clip=1.0)
     assert "a __dict__ of its own" in cheap.guarantee(PUBLIC).reason
+
+
+# --- a bound that changes once it was paid for ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveClip(SummedMethod):
+    """Finds its clip in what earlier sums told it; priced at the first one, it would ask at a hundred times that."""
+
+    rounds: int = 4
+    after: int = 1  # so many sums it is another
+    learned = {}  # noqa: RUF012 -- what an author does who forgets that a state is handed on
+
+    def question(self, t, public):
+        return Gradient(public.each(self.learned.get("clip", 0.01)))
+
+    def init(self, public):
+        return Mean(np.zeros((1, len(public.agents), public.width)))
+
+    def points(self, t, state, public):
+        return (state.mean,)
+
+    def learn(self, t, state, total, public):
+        if t >= self.after:
+            self.learned["clip"] = 1.0
+        return Mean(state.mean - total)
+
+    def estimate(self, state, public):
+        return state.mean
+
+
+@pytest.fixture
+def adaptive():
+    AdaptiveClip.learned.clear()
+    return AdaptiveClip(clip=1.0)
+
+
+PRICED = "AdaptiveClip asks otherwise than when it was priced"
+
+
+def test_a_round_asks_what_it_was_priced_for(adaptive):
+    X, y, whose = np.tile(ROWS.X, (10, 1)), np.tile([0, 1], 200), np.arange(400) % 4
+    with pytest.raises(ConfideError, match=f"^round 2: {PRICED}"):
+        PrivateLogisticRegression(algorithm=adaptive, classes=[0, 1], row_norm=1.0).fit(X, y, groups=whose)
+
+
+def test_and_so_does_the_next_part_of_a_fit():
+    """A bound that one class against the rest leaves behind is not what the next one was priced at."""
+    AdaptiveClip.learned.clear()
+    X, y, whose = np.tile(ROWS.X, (10, 1)), np.arange(400) % 3, np.arange(400) % 4
+    late = PrivateLinearSVC(algorithm=AdaptiveClip(clip=1.0, after=4), classes=[0, 1, 2], row_norm=1.0)
+    with pytest.raises(ConfideError, match=f"^round 1: {PRICED}"):
+        late.fit(X, y, groups=whose)
+
+
+def test_and_on_a_node(adaptive):
+    problem = confide.Problem(ROWS.clip_rows(1.0), confide.losses.Logistic())
+    method = adaptive.calibrated(PUBLIC, mu=1.0)
+    party = Party(0, method, PUBLIC, problem.only(0), SimulatedNoise(np.array([0]), np.array([0])))
+    party.receive_sum(party.send())
+    with pytest.raises(ConfideError, match=f"^round 2: {PRICED}"):
+        party.send()
+
+
+def test_a_bound_by_round_is_a_schedule():
+    fading = type("Fading", (DPSGD,), {"question": lambda self, t, public: Gradient(public.each(1.0 / t))})
+    run = confide.simulate(
+        confide.Problem(ROWS.clip_rows(1.0), confide.losses.Logistic()), GRAPH, fading(rounds=3, noise=1.0, clip=1.0)
+    )
+    assert run.privacy.guarantee.label == "proven"

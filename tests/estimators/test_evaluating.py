@@ -10,7 +10,8 @@ from sklearn.metrics import confusion_matrix, mean_absolute_error, mean_pinball_
 
 import confide
 from confide.algorithms import DPSGD, JointDescent, JointTally
-from confide.estimators import evaluating
+from confide.errors import ConfideError
+from confide.estimators import PrivateRidge, evaluating
 from confide.privacy.ledger import Ledger
 
 
@@ -212,3 +213,20 @@ def test_what_an_evaluation_says_needs_no_memory_for_the_rows_that_members_claim
     share = np.full(2 * (len(evaluating.SCORES) + 1), 1 / (2 * (len(evaluating.SCORES) + 1)))
     found, _ = read(share, 0.0)
     assert found["accuracy"].value == pytest.approx(0.5) and found["AUC"].value == pytest.approx(0.5)
+
+
+def test_no_held_out_row_shows_itself_by_an_error():
+    """Coefficients beyond the doubles are public; that a row's answer is no number would tell of the row."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, (40, 2)), np.random.default_rng(1).uniform(-8e307, 8e307, 40)
+    first = np.flatnonzero(evaluating.held_out(0.3, None, 40))[0]
+    for row in ([0.5, 0.5], [0.0, 0.0]):
+        X[first] = row
+        with np.errstate(over="ignore"):  # of coef_
+            fit = PrivateRidge(target_range=(-8e307, 8e307), row_norm=1e-3, evaluate=0.3, rounds=3, random_state=1)
+            found = fit.set_params(epsilon=10.0).fit(X, y).evaluation_["mean absolute error"]
+        assert not np.all(np.isfinite(fit.coef_)) and 0 <= found.low <= found.value <= found.high <= 1.6e308
+
+
+def test_a_target_range_has_a_width():
+    with pytest.raises(ConfideError, match="finite as their distance is"):
+        PrivateRidge(target_range=(-1.7e308, 1.7e308), row_norm=1.0).fit(np.eye(4), np.arange(4.0))

@@ -139,6 +139,12 @@ def test_the_command_says_whom_one_trusts(members, tmp_path, monkeypatch):
     page = CliRunner().invoke(app, ["federation", "review", "federation.toml"]).stdout
     assert page.splitlines()[1] == promise(found) and "behind masks" in page and "cost ε=1." in " ".join(page.split())
     assert "the others may go on without it, once all of them sign" in " ".join(page.split())
+    most = max(caps(found, k, found.restarts)[ROW][0] for k in range(5))  # what a node may spend, restarts and all
+    told = (
+        f"together, if at most 1 of 5 parties pool all they know, and at most ε={most:.4g} against all others together"
+    )
+    assert told in " ".join(page.split()) and most > caps(found, 0, 0)[ROW][0] * 1.02
+    assert "of 100 cases if at most 1 of 5 parties pool all they know" in " ".join(page.split())
     said = json.loads(CliRunner().invoke(app, ["federation", "new", *parties, "--features", "4", "--epsilon", "1",
                                                "--algorithm", "JointDescent", "--output", "second.toml",
                                                "--json"]).stdout)  # fmt: skip

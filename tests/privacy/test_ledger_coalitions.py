@@ -56,6 +56,18 @@ def test_an_event_says_what_is_left_against_everyone():
 # --- what is charged --------------------------------------------------------------------------------------------------
 
 
+def test_a_coalition_is_so_many_of_so_many_of_each_federation(ledger):
+    """Two federations of five that state the same share its budget, as docs/private-sum.md says; everyone's is full."""
+    ledger.open_population("p", 3.0, DELTA)
+    ledger.open_population("p", 1.0, DELTA, kind=TWO_OF_FIVE)
+    for federation in ("one", "another"):
+        ledger.charge("p", federation, 1, [masked(0.1, 3)])
+    assert spent(ledger, TWO_OF_FIVE) == pytest.approx(0.1 * math.sqrt(2))
+    ledger.charge("p", "of twenty", 1, [masked(0.1, 3, NINE_OF_TWENTY)])
+    assert spent(ledger, TWO_OF_FIVE) == pytest.approx(0.1 * math.sqrt(2 + 3))
+    assert spent(ledger, ROW) == pytest.approx(0.1 * math.sqrt(3 * 3))
+
+
 def test_a_masked_release_is_charged_against_its_coalition_and_against_everyone(ledger):
     ledger.open_population("p", 3.0, DELTA)
     ledger.open_population("p", 2.0, DELTA, kind=TWO_OF_FIVE)

@@ -31,6 +31,7 @@ from confide.problem.losses import Loss
 from confide.problem.penalties import Penalty
 from confide.problem.problem import Problem, Public
 from confide.problem.shards import Shards
+from confide.runs.priced import Priced
 from confide.runs.run import Run
 from confide.runs.setting import POOLED
 
@@ -250,11 +251,15 @@ class PrivateEstimator(Paying, BaseEstimator):
         problems = self._problems(rows)
         mu = whole_mu * ((1 - basket.price) / len(problems)) ** 0.5
         plans = [(self._method(problem.public(graph), mu), problem.public(graph)) for problem in problems]
+        priced = [Priced(*plan) for plan in plans]
         seed = self._pay([*basket.phases, *plans])
         if basket.wishes:
             self._buy(basket, seed)
             problems = self._problems(rows)
-        return [self._run(problem, graph, plan[0], seed) for problem, plan in zip(problems, plans, strict=True)]
+        return [
+            self._run(problem, graph, plan[0], seed, terms)
+            for problem, plan, terms in zip(problems, plans, priced, strict=True)
+        ]
 
     def _problems(self, rows: Shards) -> list[Problem]:
         parts, penalty = self._parts(rows)
@@ -287,8 +292,10 @@ class PrivateEstimator(Paying, BaseEstimator):
         self.choice_ = auto.why(method, public, mu, self._one_unit) if chosen else f"{method.name}, as given"
         return method
 
-    def _run(self, problem: Problem, graph: Graph | None, method: Any, seed: int | None) -> Array:
-        outcome = engine.follow(self._heard(engine.rounds(problem, graph, method, seed)))
+    def _run(
+        self, problem: Problem, graph: Graph | None, method: Any, seed: int | None, priced: Priced | None = None
+    ) -> Array:
+        outcome = engine.follow(self._heard(engine.rounds(problem, graph, method, seed, priced)))
         self.graph_, self.party_names_, self.history_ = graph, problem.shards.names, outcome.history
         return outcome.estimates
 

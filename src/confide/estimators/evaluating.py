@@ -160,7 +160,8 @@ def answers_reader(rows: int, classes: int) -> Reader:
 def of_residuals(residuals: Array, unit: float, level: float | None, groups: Any) -> Tally:
     """Mean pinball loss of residuals, counted in `unit`, half the target range; without a level the absolute error."""
     tau = 0.5 if level is None else level
-    shards = Shards.from_groups(np.clip(residuals / unit, -2, 2)[:, None], np.zeros(len(residuals)), groups)
+    counted = np.nan_to_num(np.clip(residuals / unit, -2, 2))  # a row that had no place would show itself by an error
+    shards = Shards.from_groups(counted[:, None], np.zeros(len(residuals)), groups)
     problem = Problem(shards.clip_rows(2.0), Quantile(tau), weighting="rows")
     return Tally(JointTally(clip=max(tau, 1 - tau)), problem, residuals_reader(len(residuals), unit, level))
 

@@ -20,6 +20,7 @@ from confide.privacy import secure as secure_noise
 from confide.privacy.secure import SecureNoise
 from confide.problem.problem import Problem, Public
 from confide.runs.driver import Driver
+from confide.runs.priced import Priced
 from confide.runs.run import SEEDED
 from confide.runs.trust import Trust, trust
 
@@ -150,9 +151,15 @@ def simulated(promise: Guarantee) -> Guarantee:
     return Guarantee(Label.NONE, f"{SEEDED}; with secure noise {promise}")
 
 
-def rounds(problem: Problem, graph: Graph | None, method: Algorithm, seed: int | None) -> Iterator[Array]:
-    """Every party's model (parties, width) after each round; `seed=None` draws each party's noise securely."""
+def rounds(
+    problem: Problem, graph: Graph | None, method: Algorithm, seed: int | None, priced: Priced | None = None
+) -> Iterator[Array]:
+    """Every party's model (parties, width) after each round; `seed=None` draws each party's noise securely.
+
+    `priced`: what the method asked for when it was paid, where other rounds have passed since.
+    """
     driver = Driver(problem, graph, method, [0 if seed is None else seed])
+    driver.priced = priced or driver.priced
     if seed is None:
         kind = SummedNoise if isinstance(method, SummedMethod) else EveryonesNoise
         driver.noise = noise = kind(len(driver.public.agents))  # type: ignore[assignment]  # draws by another hand

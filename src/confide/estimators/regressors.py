@@ -72,7 +72,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
         X, y, groups = self._held
         low, high = self._range()
         y = np.clip(np.asarray(y, float), low, high)
-        answer = y if blank else np.clip(self._linear(self._short(self._held_features(X))), low, high)
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a row
+            answer = y if blank else np.clip(self._linear(self._short(self._held_features(X))), low, high)
         return evaluating.of_residuals(y - answer, (high - low) / 2, self._level(), groups)
 
     def _level(self) -> float | None:
@@ -94,8 +95,10 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
             low, high = known
         except (TypeError, ValueError):
             low = high = np.nan
-        if not (finite(low) and finite(high) and low < high):
-            raise ConfideError(f"target_range={self.target_range}: must be (low, high), finite and low < high, or None")
+        if not (finite(low) and finite(high) and low < high and finite(float(high) - float(low))):
+            raise ConfideError(
+                f"target_range={self.target_range}: must be (low, high), finite as their distance is, or None"
+            )
         return float(low), float(high)
 
     def _loss(self, unit: float) -> Loss:
@@ -118,7 +121,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRidge(PrivateRegressor):
-    """Mean of ½(y - ŷ)² + penalty_strength·½‖coef‖²; a residual counts at most a quarter of the target range."""
+    """Mean of ½(y - ŷ)² + penalty_strength·½‖coef‖²; a residual counts at most an eighth of the target range."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -14,10 +14,10 @@ from confide.errors import ConfideError
 from confide.node.agreement import Draft, Papers
 from confide.node.amended_cost import most
 from confide.node.amendment import refusal
-from confide.node.caps import attempts_held, promise
+from confide.node.caps import attempts_held, caps, promise
 from confide.node.federation import Federation
 from confide.privacy import Event, Label, totals
-from confide.privacy.budget import of_agent
+from confide.privacy.budget import ROW, of_agent
 from confide.schema.columns import text
 from confide.schema.schema import Schema
 
@@ -156,21 +156,37 @@ def _cost(f: Federation) -> Iterator[str]:
         yield "No noise protects your rows: there is nothing that could be counted."
         return
     yield (
-        f"At most ε={f.epsilon:g} at δ={f.delta:g} for each of your rows, in all rounds together; a node stops before "
-        f"it would spend more. The rounds as planned, with {f.restarts} that a crash may make you pay for twice, cost "
-        f"ε={most(f):.4g}."
+        f"At most ε={f.epsilon:g} at δ={f.delta:g} for each of your rows, in all rounds together{_beyond(f)}; a node "
+        f"stops before it would spend more. The rounds as planned, with {f.restarts} that a crash may make you pay for "
+        f"twice, cost ε={most(f):.4g}."
     )
     if isinstance(f.algorithm, SummedMethod) and len(f.stages) > 1:
         yield f"With what was released before members left, and a round that was abandoned: {promise(f)}."
     elif isinstance(f.algorithm, SummedMethod):
         c, every = f.algorithm.colluders(f.public), len(f.parties)
         for j in sorted({0, c, every - 1}):
-            yield f"Against {j} of the other {every - 1} parties together: ε={_against(f, j):.4g}."
+            yield f"Without a crash, against {j} of the other {every - 1} parties together: ε={_against(f, j):.4g}."
     worst = max(_guess(f, k) for k in range(len(f.parties)))
     yield (
         "Who sees everything that is released and knows all but one of your rows, and of that one two possible "
-        f"values, guesses right in at most {_of_hundred(worst)} of 100 cases; a coin is right in 50."
+        f"values, guesses right in at most {_of_hundred(worst)} of 100 cases{_few(f)}; a coin is right in 50."
     )
+
+
+def _beyond(f: Federation) -> str:
+    """Whom the cap is against, where parties share their noise, and what a node may spend against everyone."""
+    budgets = [caps(f, k, f.restarts) for k in range(len(f.parties))]
+    if all(len(one) == 1 for one in budgets):
+        return ""
+    return f",{_few(f)}, and at most ε={max(one[ROW][0] for one in budgets):.4g} against all others together"
+
+
+def _few(f: Federation) -> str:
+    if not isinstance(f.algorithm, SummedMethod) or f.algorithm.honest(f.public) == 1:
+        return ""
+    first = f.founding
+    assert isinstance(first.algorithm, SummedMethod)
+    return f" if at most {first.algorithm.colluders(first.public)} of {len(first.parties)} parties pool all they know"
 
 
 def _against(f: Federation, colluders: int) -> float:

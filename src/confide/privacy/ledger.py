@@ -13,7 +13,7 @@
   a kind without a budget is refused. Arithmetic and calculi: :mod:`confide.privacy.budget`.
 * Every release says what it costs against everyone, all others together, and needs a budget for that. A coalition may
   have one besides: it is charged what a release states against this very coalition, and in full for one that states
-  nothing, such as any without masks. Opened later, it begins with all that was charged before.
+  nothing, such as any without masks. Opened later, it begins with all that was charged before. It is c of K of *each*.
 * The key of a release is (population, run, party, round, attempt). Charging it again with the same events is a no-op
   that returns "already": the caller may re-send what it journaled, and nothing else. A run name stands for one journal.
 * A round whose noise is drawn a second time is a second release, another *attempt*, and is paid again.

@@ -25,6 +25,7 @@ from confide.problem.losses import NoisyLabels
 from confide.problem.problem import Problem, Public
 from confide.problem.questions import within
 from confide.runs.metrics import METRICS, PUBLIC, Metric, Snapshot
+from confide.runs.priced import Priced
 from confide.runs.progress import bars
 from confide.runs.run import CLAIM_DELTA, Privacy, Run, plain, read_arrays, write_arrays
 from confide.runs.setting import Setting
@@ -106,6 +107,7 @@ class Driver:
         self.public: Public = public.as_one() if central else public
         algorithm.check(self.public)
         self.schedule = algorithm.schedule(self.public)
+        self.priced = Priced(algorithm, self.public)
         self.weights = algorithm.weights(self.graph) if algorithm.topology == "peer" else None
         self.links = (
             Links(self.graph, drop, graphs, uniform=_link_draws, weights=self.weights)
@@ -125,6 +127,7 @@ class Driver:
     def step(self, force: Array | None = None) -> Array:
         """One round; the messages. `force` replaces them, as an audit does that chooses what the neighbours hear."""
         t = self.t + 1
+        self.priced.check(t)
         block = self.block if self.schedule.touches[t - 1] else None
         message = within(self.algorithm.local(t, self.state, block, self.public, self.noise.at(t)), self.radius)
         if force is not None:

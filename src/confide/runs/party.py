@@ -15,6 +15,7 @@ from confide.privacy.secure import SecureNoise
 from confide.problem.block import Block
 from confide.problem.problem import Public
 from confide.problem.questions import within
+from confide.runs.priced import Priced
 
 Array = NDArray[np.float64]
 LARGEST = 2.0**300  # longest message where a method knows no ball: squares and sums of it are finite
@@ -52,6 +53,7 @@ class Party:
         self.k, self.algorithm, self.noise = k, algorithm, noise
         self.public = public.at(k)
         self.schedule = algorithm.schedule(self.public)
+        self.priced = Priced(algorithm, self.public)
         self.state: Any = algorithm.init(self.public)
         self.weights = self._weights(public)
         self.radius = min(algorithm.message_bound(self.public), LARGEST)
@@ -79,6 +81,7 @@ class Party:
         """The message of the next round: computed once, then the same bytes each time."""
         if self._sent is None:
             t = self.t + 1
+            self.priced.check(t)
             block = self.block if self.schedule.touches[t - 1] else None
             message = within(self.algorithm.local(t, self.state, block, self.public, self.noise.at(t)), self.radius)
             if not np.isfinite(message).all():
