@@ -54,7 +54,6 @@ LONG = (  # files, or tests of a file; of files under experiments only what they
     "node/test_view.py::test_a_node_at_a_terminal",
     "papers/reproduce/test_experiment_files.py::test_no_code_that_runs_is_left_out",
     "papers/reproduce/test_runs.py::test_a_dask_cluster_gives_the_same_numbers",
-    "planning/test_ahead.py::test_what_another_copy_of_the_package_compiled_is_not_there",
     "problem/test_bounded.py::test_rows_of_every_size_are_bounded_at_points_of_every_size",
     "problem/test_solve.py::test_sparse_mapped_and_float32_rows_give_the_same_optimum",
     "report/test_report_browser.py",

@@ -62,6 +62,16 @@ def test_editing_an_inlined_file_compiles_again(copy, tmp_path):
     assert draw(copy, tmp_path / "cache")[1:] == again[1:]  # what was kept before is still there
 
 
+def test_another_copy_of_the_package_finds_what_the_first_compiled(copy, tmp_path):
+    """Another environment, a checkout beside it, the same installed again."""
+    first = draw(copy, tmp_path / "cache")
+    second = shutil.copytree(copy, tmp_path / "second" / "confide", ignore=shutil.ignore_patterns("__pycache__"))
+    for file in second.rglob("*.py"):
+        os.utime(file, (1e9, 1e9))
+    again = draw(second, tmp_path / "cache")
+    assert first[1] == 0 and again == (first[0], 1, first[2])
+
+
 def test_an_edit_that_keeps_size_and_time_is_seen(copy, tmp_path):
     """As files of two versions of a package, which may all have the time of the archive."""
     philox = copy / "privacy" / "philox.py"

@@ -53,6 +53,7 @@ def njit(*signature: Any, **options: Any) -> Any:
         with _numba_keeps_in(place):
             made = numba.njit(*signature, **options, cache=True)(function)
         if kept := getattr(made, "_cache", None):  # not there with NUMBA_DISABLE_JIT
+            _wherever_the_package_is(kept, place, function)
             kept.save_overload = _one_at_a_time(kept.save_overload, place)
             made.compile = _uninterrupted(made.compile)
         return made
@@ -209,6 +210,13 @@ def _numba_keeps_in(place: Path) -> Iterator[None]:
             yield
         finally:
             numba.config.CACHE_DIR = before
+
+
+def _wherever_the_package_is(kept: Any, place: Path, function: Callable[..., Any]) -> None:
+    """Numba knows a function by where its file is. The name of `place` says all: one for every copy of a version."""
+    home = str(place / function.__module__.rpartition(".")[0])
+    kept._cache_path = kept._impl.locator._cache_path = home
+    kept._cache_file = type(kept._cache_file)(home, kept._impl.filename_base, place.name)
 
 
 def _one_at_a_time(save: Callable[..., None], place: Path) -> Callable[..., None]:

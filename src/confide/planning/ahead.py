@@ -201,19 +201,16 @@ def compiled(stages: Sequence[Sequence[str]], jobs: int | None, watch: Callable[
 
 
 def _mark(place: Path, name: str) -> Path:
-    """The file that says that a part is there, for this copy of the package."""
-    return place / f"{DONE}{name}-{_copy()}"
+    """The file that says that a part is there, for this processor."""
+    return place / f"{DONE}{name}-{_processor()}"
 
 
 @cache
-def _copy() -> str:
-    """What Numba finds kept code by, besides its source: where the file is, when it changed, and the processor."""
+def _processor() -> str:
+    """What Numba finds kept code by, besides its source."""
     from llvmlite import binding
 
-    import confide.compiled as kernels
-
     found = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
-    found += [f"{file} {file.stat().st_mtime_ns}" for file in kernels.makers()]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
 
 
