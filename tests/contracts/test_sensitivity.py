@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 import confide
 from confide.algorithms import Ask
-from confide.problem.questions import Counts, Differences, Gradient, Moments, OuterProducts, Spread, Standardised
+from confide.problem.questions import Counts, Differences, Gradient, Moments, OuterProducts, PairDistances, Standardised
 
 L, P, A = confide.losses, confide.penalties, confide.algorithms
 FEATURES, SIZES = 3, (1, 4, 7)  # ragged; an agent with a single row shows a row's own bound
@@ -193,7 +193,7 @@ def plane():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("kind", [Moments, Spread])
+@pytest.mark.parametrize("kind", [Moments, PairDistances])
 def test_the_scale_of_features_moves_as_charged(kind, sparse):
     question = kind(np.full((1, 1), 0.7))
     same = np.random.default_rng(1).normal(size=(sum(SIZES), FEATURES)) / 2  # a row may equal the one it is paired with
@@ -202,7 +202,7 @@ def test_the_scale_of_features_moves_as_charged(kind, sparse):
         tasks = [problem(L.Squared(), x, y, k=k, clipped=False, sparse=sparse, weighting=weighting) for x, y in rows]
         answers, claim = asked(question, tasks, k, 1)
         assert spread(answers) <= claim
-        alone = isinstance(question, Spread) and SIZES[k] == 1  # a row without another to be far from
+        alone = isinstance(question, PairDistances) and SIZES[k] == 1  # a row without another to be far from
         assert alone or spread(answers) > 0.99 * claim
 
 

@@ -84,7 +84,7 @@ def test_a_run_that_would_unpack_to_gigabytes_is_one_line(tmp_path):
     with zipfile.ZipFile(claimed, "w") as file:
         file.writestr("header.npy", head.getvalue() + bytes(80))
     for path in (packed, claimed):
-        with pytest.raises(ConfideError, match="not a file written by confide, or damaged"):
+        with pytest.raises(ConfideError, match="not a run that confide wrote, or damaged"):
             confide.load_run(path)
 
 

@@ -320,7 +320,7 @@ def test_mistakes_are_one_line(tmp_path):
     (tmp_path / "text.npz").write_text("nothing")
     for args, named in (
         ([tmp_path / "none.npz"], "No such file"),
-        ([tmp_path / "text.npz"], "not a file written by confide"),
+        ([tmp_path / "text.npz"], "not a run that confide wrote"),
         ([tmp_path], "no run of a node"),
     ):
         out = confide_report(*args, "-o", tmp_path / "page.html")

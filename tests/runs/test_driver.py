@@ -110,7 +110,7 @@ def test_a_file_that_is_not_a_run_is_one_line_and_nothing_is_unpickled(tmp_path)
     np.savez(evil, header=np.array([{"a": 1}], dtype=object))
     for file in (evil, tmp_path / "text.npz"):
         file.touch()
-        with pytest.raises(ValueError, match="not a file written by confide") as error:
+        with pytest.raises(ValueError, match="not a run that confide wrote") as error:
             confide.load_run(file)
         assert "\n" not in str(error.value)
 

@@ -39,8 +39,8 @@ L = ℓ''·max(¼, max v a²) bounds the curvature along features, not along all
 times that where features rise and fall together: without line 10 such a descent never comes to rest. It starts at a
 step that is safe for any rows, and costs nothing.
 
-Privacy: one `Moments` or `Spread`, then `Standardised` gradients at what the sums so far say, as `summed` proves;
-everything else is arithmetic on public sums. Rows must be within a norm that is enforced.
+Privacy: one `Moments` or `PairDistances`, then `Standardised` gradients at what the sums so far say, as `summed`
+proves; everything else is arithmetic on public sums. Rows must be within a norm that is enforced.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from confide.algorithms.summed import SummedMethod, mass
 from confide.errors import ConfideError
 from confide.problem.losses import Huber, Logistic, Loss, Multinomial, Quantile, SmoothedHinge, Squared
 from confide.problem.problem import Public
-from confide.problem.questions import EXTREME, Moments, Question, Spread, Standardised, usable_norm
+from confide.problem.questions import EXTREME, Moments, PairDistances, Question, Standardised, usable_norm
 from confide.problem.standardised import HALF, tamed
 
 PRICE = {"moments": 0.1, "spread": 0.05, "gradient": 0.0}  # of μ², for what round 1 buys
@@ -168,7 +168,7 @@ class JointDescent(SummedMethod):
         if t == 1 and self.buys(public) == "moments":
             return Moments(norm)
         if t == 1 and self.buys(public) == "spread":
-            return Spread(norm)
+            return PairDistances(norm)
         return Standardised(self.enforced_bound(public), norm)
 
     def shares(self, public: Public) -> Array:

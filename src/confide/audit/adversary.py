@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import ConfideError
+from confide.problem.questions import within
 
 Array = NDArray[np.float64]
 Says = Callable[[int, Sequence[Array], float], Any]  # (round from 1, messages (S, W) so far, bound of a row) -> heard
@@ -43,16 +44,7 @@ class Adversary:
         with np.errstate(over="ignore"):
             said = np.zeros_like(sent[-1]) + np.asarray(self.says(t, sent, bound), float)
         said = np.clip(np.nan_to_num(said, nan=0.0), -LARGEST, LARGEST)
-        return within(said, most)
-
-
-def within(x: Array, most: float) -> Array:
-    """Each row of x (S, W) clipped to norm `most`, without over- or underflow on the way."""
-    if most >= LARGEST:
-        return x
-    top = np.maximum(np.abs(x).max(axis=1, keepdims=True), 5e-324)
-    size = np.maximum(np.sqrt(np.sum((x / top) ** 2, axis=1, keepdims=True)), 1.0)  # at least the largest entry's
-    return np.where(top > most / size, x / top * (most / size), x)
+        return within(said, math.inf if most >= LARGEST else most)
 
 
 def in_turn(*values: float) -> Adversary:

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.algorithms.base import Algorithm
-from confide.audit.adversary import LARGEST, within
+from confide.audit.adversary import LARGEST
 from confide.audit.canary import Canary
 from confide.privacy.noise import SimulatedNoise
+from confide.problem.questions import within
 
 Array = NDArray[np.float64]
 PUBLISHED = "directions "  # draws whose name begins so are known to all (PrivateZeroth's); D-ZOA means to hide its own

@@ -9,7 +9,6 @@ Rows are as a schema encodes them: binary labels are -1 and 1, classes 0, 1, …
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from confide.errors import ConfideError
 from confide.estimators.listener import Listener
 from confide.problem.problem import Public
-from confide.runs.model import NOT_COVERED, Model, Spent
+from confide.runs.model import NOT_COVERED, Model, Spent, finite_or_none
 from confide.runs.run import Run
 from confide.schema.schema import Schema
 
@@ -147,11 +146,6 @@ class Learned:
         """As `confide report` reads it: each party's model, public values by round, and the events."""
         run = replace(self.estimator.run_, seconds=self.seconds, not_covered=self.not_covered)
         return run.with_names(schema.features, None if schema.label.kind == "real" else schema.label.values)
-
-
-def finite_or_none(epsilon: float) -> float | None:
-    """None where nothing bounds ε: JSON has no infinity."""
-    return epsilon if math.isfinite(epsilon) else None
 
 
 def learn(rows: PooledRows, settings: FitOptions, watch: Watch = lambda done, total: None,

@@ -17,9 +17,8 @@ import numpy as np
 
 from confide.errors import ConfideError
 from confide.estimators import scaling
-from confide.estimators.fitting import finite_or_none
 from confide.files.values import shown
-from confide.runs.model import NOT_COVERED, Model, Spent
+from confide.runs.model import NOT_COVERED, Model, Spent, finite_or_none
 from confide.schema.schema import Column, Schema, Target
 
 LABEL = "label"  # of a schema that is made here

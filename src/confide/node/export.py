@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -24,7 +23,7 @@ from confide.node.status import FEDERATION, read_status, runs
 from confide.node.summer import Summer
 from confide.privacy import Event, Label, totals
 from confide.privacy.budget import of_agent
-from confide.runs.model import NOT_COVERED, Model, Spent
+from confide.runs.model import NOT_COVERED, Model, Spent, finite_or_none
 from confide.runs.trust import Trust
 
 Array = NDArray[np.float64]
@@ -64,7 +63,7 @@ def export(home: Path, folder: Path) -> Model:
         {
             "node": identity.card.name, "federation": federation.name, "run": federation.digest.hex(),
             "parties": len(federation.parties), "contributed": contributed, "round": member.t, "rounds": member.rounds,
-            "population_epsilon": known(status.get("spent_epsilon")),  # of all runs on the same people, by the ledger
+            "population_epsilon": finite_or_none(status.get("spent_epsilon")),  # of all runs on these people, by the ledger
         },
     )  # fmt: skip
 
@@ -114,9 +113,4 @@ def exactly(federation: Federation, k: int) -> list[list[Event]]:
 def total(rounds: list[list[Event]], delta: float) -> float | None:
     """ε of these rounds, the largest where several things are protected; None where there is no bound."""
     worst = max((float(e) for e in totals(chain.from_iterable(rounds), delta).values()), default=0.0)
-    return known(worst)
-
-
-def known(epsilon: float | None) -> float | None:
-    """None where there is no bound."""
-    return epsilon if epsilon is not None and math.isfinite(epsilon) else None
+    return finite_or_none(worst)

@@ -16,7 +16,7 @@ are shares of W, and beside a mean weight w̄ noise is W/w̄ times as loud. Mome
 |               | where rows count alike, s_k times their sum                          | √2·c²·s_k              |
 | Counts        | s_k times the number of targets in each public cell                  | √2·s_k                 |
 | Moments       | s_k Σ_i (½C·x, x∘x) over rows clipped to norm C                      | 9/(4√2)·C²·s_k         |
-| Spread        | 2s_k Σ min(½‖x - x'‖²/C², 1) over disjoint pairs of rows               | 2·s_k                  |
+| PairDistances | 2s_k Σ min(½‖x - x'‖²/C², 1) over disjoint pairs of rows               | 2·s_k                  |
 | Standardised  | s_k Σ_i ω_i ∇ℓ_i on centred and scaled rows (u, ½), ω = min(1, 1/‖u‖)  | 2·c·s_k                |
 
 Proofs. A sum of terms, one per row, moves by the difference of two terms. Gradient and difference: each term lies in a
@@ -24,9 +24,9 @@ ball of radius c. Second moment: ‖xxᵀ - yyᵀ‖_F² = ‖x‖⁴ + ‖y‖�
 and √2 times the upper triangle have the same norm. Counts: one cell loses a row, one gains it.
 Moments, at C = 1: x∘x - y∘y is the diagonal of xxᵀ - yyᵀ, so with z = xᵀy the squared distance is at most
 ¼(‖x‖² + ‖y‖²) - ½z + ‖x‖⁴ + ‖y‖⁴ - 2z² ≤ 5/2 - ½z - 2z² ≤ 81/32, attained at z = -1/8 by unit rows in the plane of two
-features whose angles add up to 90°. Spread: one pair's term, within [0, 1], changes. Standardised: a row's slope s is
-within c/√(1 + ¼) and ω‖(u, ½)‖ ≤ √(1 + ¼), at ‖u‖ ≥ 1 as at ‖u‖ ≤ 1, so its term lies in a ball of radius c; without
-an intercept there is no ½, nor a centre. All are attained.
+features whose angles add up to 90°. PairDistances: one pair's term, within [0, 1], changes. Standardised: a row's
+slope s is within c/√(1 + ¼) and ω‖(u, ½)‖ ≤ √(1 + ¼), at ‖u‖ ≥ 1 as at ‖u‖ ≤ 1, so its term lies in a ball of radius c;
+without an intercept there is no ½, nor a centre. All are attained.
 
 In floating point a term is within a factor 1 + κ of its bound and a sum is within κ of the sum of its terms' bounds;
 `kernels.rounding` derives κ from public numbers, and every sensitivity here is multiplied by 1 + κ. This holds for
@@ -226,7 +226,7 @@ class Moments(Question):
 
 
 @dataclass(frozen=True, eq=False)
-class Spread(Question):
+class PairDistances(Question):
     """How far apart rows are, half their squared distance in units of `bound`² and at most 1, for ⌊M_k/2⌋ pairs."""
 
     def numbers(self, public: Public) -> int:
@@ -280,7 +280,15 @@ def usable_norm(norm: float) -> bool:
 
 
 # the closed list
-QUESTIONS: tuple[type[Question], ...] = (Gradient, Differences, OuterProducts, Counts, Moments, Spread, Standardised)
+QUESTIONS: tuple[type[Question], ...] = (
+    Gradient,
+    Differences,
+    OuterProducts,
+    Counts,
+    Moments,
+    PairDistances,
+    Standardised,
+)
 
 
 def for_seeds(value: Array, seeds: int) -> Array:

@@ -10,6 +10,7 @@ field is checked, and an unknown one is an error, so that a file of a later vers
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,6 +45,11 @@ NOT_COVERED = (
     "several rows of one person together (g rows cost g times μ)",
     "timing",
 )
+
+
+def finite_or_none(epsilon: float | None) -> float | None:
+    """None where nothing bounds ε: JSON has no infinity."""
+    return epsilon if epsilon is not None and math.isfinite(epsilon) else None
 
 
 @dataclass(frozen=True)

@@ -304,4 +304,4 @@ def read_arrays(path: str | Path) -> tuple[dict[str, Any], dict[str, Array]]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, EOFError, MemoryError, zipfile.BadZipFile):
-        raise ConfideError(f"{path}: not a file written by confide, or damaged") from None
+        raise ConfideError(f"{path}: not a run that confide wrote, or damaged") from None
