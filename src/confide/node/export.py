@@ -63,7 +63,7 @@ def export(home: Path, folder: Path) -> Model:
         {
             "node": identity.card.name, "federation": federation.name, "run": federation.digest.hex(),
             "parties": len(federation.parties), "contributed": contributed, "round": member.t, "rounds": member.rounds,
-            "population_epsilon": finite_or_none(status.get("spent_epsilon")),  # of all runs on these people, by the ledger
+            "population_epsilon": finite_or_none(status.get("spent_epsilon")),  # of all runs, by the ledger
         },
     )  # fmt: skip
 
