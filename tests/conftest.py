@@ -1,11 +1,12 @@
 """Reproduction data for tests that want it (CONFIDE_DATA, or a folder beside the checkout); marks by division.py."""
 
 import os
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from division import FIRST, LONG, LONG_SECONDS, SLOW, TOGETHER
+from division import FIRST, LONG, LONG_SECONDS, SAMPLED, SLOW, TOGETHER
 from hypothesis import settings
 
 from confide.cli.compile import compiled
@@ -16,6 +17,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("CONFIDE_DATA", str(SHARED))
 HERE = Path(__file__).resolve().parent
+ONE = {name for name in LONG if "::" in name}
 settings.register_profile("confide", deadline=None)  # a busy machine fails no test
 settings.load_profile("confide")
 
@@ -33,11 +35,15 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(items):
+    cases = Counter()
     for item in items:
         file = item.path.relative_to(HERE).as_posix()
         names = {file, f"{file}::{getattr(item, 'originalname', item.name)}"}
         slow = item.get_closest_marker("slow") is not None
-        if names & set(LONG) and (slow or not file.startswith("experiments/")):
+        sampled = names & set(SAMPLED)
+        cases.update(sampled)
+        left_out = any(cases[name] % 4 != 1 for name in sampled)
+        if left_out or (names & set(LONG) and (slow or names & ONE or not file.startswith("experiments/"))):
             item.add_marker(pytest.mark.long)
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(LONG_SECONDS))

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
-from division import FIRST, LONG, SLOW, TOGETHER
+from division import FIRST, LONG, SAMPLED, SLOW, TOGETHER
 
 TESTS = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", [*LONG, *SLOW, *TOGETHER, *FIRST])
+@pytest.mark.parametrize("name", [*LONG, *SAMPLED, *SLOW, *TOGETHER, *FIRST])
 def test_every_name_is_one_of_a_test(name):
     file, _, test = name.partition("::")
     text = (TESTS / file).read_text()
