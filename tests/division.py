@@ -1,9 +1,9 @@
 """How tests are divided: fast, slow (left out of `make test-fast`) and long (left out of `make test`).
 
 Long is what repeats whole reproductions, attacks every method, tries a bound at every size, kills nodes at every step,
-runs a tutorial, builds the site or a wheel, or needs a browser: `make test-long`, and most cases of tests that have many
-(`SAMPLED`). Long tests are slow, too. Tables,
-rather than marks on each test, show the division at a glance; a test says `slow` itself where its neighbours are not.
+runs a tutorial, builds the site or a wheel, or needs a browser, and most cases of tests that have many: `make
+test-long`. Long tests are slow, too. Tables, rather than marks on each test, show the division at a glance; a test says
+`slow` itself where its neighbours are not.
 """
 
 LONG_SECONDS = 1800  # before a long test is ended

@@ -86,7 +86,8 @@ def test_skfda_itself():
     ("change", "said"),
     [
         ({"basis": "wavelet"}, "basis='wavelet'"), ({"penalty": "l0"}, "penalty='l0'"), ({"n_basis": 0}, "n_basis=0"),
-        ({"grid": GRID[:5]}, "grid of shape"), ({"grid": GRID[::-1]}, "rising"), ({"quantile": 1.0}, "quantile=1.0: must lie strictly between 0 and 1"),
+        ({"grid": GRID[:5]}, "grid of shape"), ({"grid": GRID[::-1]}, "rising"),
+        ({"quantile": 1.0}, "quantile=1.0: must lie strictly between 0 and 1"),
     ],
 )  # fmt: skip
 def test_bad_parameters_get_one_line(change, said):
