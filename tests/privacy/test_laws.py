@@ -165,6 +165,8 @@ def test_any_valid_event_has_a_cost(event, d, e):
 @given(m=st.floats(0, 40), e=st.floats(0, 800), n=st.integers(1, 3), d=SMALL)
 @example(m=0.0, e=2.2e-311, n=1, d=5e-324)
 @example(m=0.0, e=1e-308, n=1, d=1e-310)
+@example(m=1.2256226184983876e-158, e=1.0, n=1, d=0.5)
+@example(m=5e-324, e=1e-3, n=2, d=0.5)
 def test_any_mixture_lies_between_its_parts_and_their_sum(m, e, n, d):
     gaussian, pure = [Gaussian(m, 1.0)], [PureDP(e)] * n
     parts = [epsilon(gaussian, d), epsilon(pure, d)]

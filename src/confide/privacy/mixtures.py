@@ -56,6 +56,7 @@ _CELLS = 600  # of the objective's loss, in either direction, apart from the tai
 _TAIL = 1e-12  # probability of the outermost cells
 _STEPS = 2000  # grid points for a loss of output perturbation between 0 and its pure ε
 _RADII = 200  # cells of its radius, apart from the tails
+_LEAST = 1e-100  # μ below counts as this, which costs more: squares stay among the doubles inside the library
 _GUARD = 1e-12  # more than scipy's incomplete beta function errs by
 _END = 1e-6  # relative; more than its inverse functions err by, and of no weight in G or L
 
@@ -125,7 +126,9 @@ def _loss_distribution(mu: float, pure: Array, radial: Array) -> Any:
         step = float(values[0]) / 2**halvings
     else:
         step = 2.0 ** math.floor(math.log2(step))
-    parts = [] if mu == 0 else [library.from_gaussian_mechanism(1 / mu, value_discretization_interval=step)]
+    parts = (
+        [] if mu == 0 else [library.from_gaussian_mechanism(1 / max(mu, _LEAST), value_discretization_interval=step)]
+    )
     for value, count in zip(values, counts, strict=True):
         on_grid = math.ceil(value / step) * step  # rounding ε up keeps the bound valid
         part = library.from_privacy_parameters(common.DifferentialPrivacyParameters(on_grid, 0.0), step)

@@ -318,7 +318,7 @@ def within(vector: Array, radius: Any) -> Array:
     if np.all(np.isinf(radius)):
         return vector
     largest = np.max(np.abs(vector), axis=-1, keepdims=True)
-    if np.all(np.isfinite(largest)) and np.all(largest * math.sqrt(vector.shape[-1]) <= radius):
+    if np.all(np.isfinite(largest)) and np.all(largest <= radius / math.sqrt(vector.shape[-1])):
         return vector  # most of the time: no need for the exact norm
     v = np.nan_to_num(vector)
     unit = np.maximum(np.max(np.abs(v), axis=-1, keepdims=True), 1e-300)
