@@ -126,9 +126,8 @@ def _loss_distribution(mu: float, pure: Array, radial: Array) -> Any:
         step = float(values[0]) / 2**halvings
     else:
         step = 2.0 ** math.floor(math.log2(step))
-    parts = (
-        [] if mu == 0 else [library.from_gaussian_mechanism(1 / max(mu, _LEAST), value_discretization_interval=step)]
-    )
+    loud = 1 / max(mu, _LEAST)
+    parts = [] if mu == 0 else [library.from_gaussian_mechanism(loud, value_discretization_interval=step)]
     for value, count in zip(values, counts, strict=True):
         on_grid = math.ceil(value / step) * step  # rounding ε up keeps the bound valid
         part = library.from_privacy_parameters(common.DifferentialPrivacyParameters(on_grid, 0.0), step)
