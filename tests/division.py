@@ -147,7 +147,6 @@ SLOW = (  # files, or tests of a file: many cases of what other tests check once
     "privacy/test_ledger_processes.py",
     "privacy/test_mechanisms.py::test_the_corrected_loss_recovers_the_model_of_the_true_labels",
     "problem/test_bounded.py",
-    "schema/test_reader.py::test_parties_become_contiguous_and_train",
     "test_compiled.py",
 )
 TOGETHER = (  # tests of one of these files share something that takes long to make: one worker has them all, and

@@ -70,3 +70,8 @@ def program(*args: object, cwd: Path | None = None) -> subprocess.CompletedProce
     """In a process of its own, 80 columns wide."""
     return subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, text=True, check=False, cwd=cwd,
                           env={**os.environ, "COLUMNS": "80"})  # fmt: skip
+
+
+def fit(home: Path, *extra: object, data: str = "data.csv", schema: str = "schema.toml") -> tuple[int, str, str]:
+    given = [] if "--epsilon" in extra else ["--epsilon", "1"]
+    return run("fit", home / data, "--schema", home / schema, "--out", home / "model.json", *given, *extra)
