@@ -16,8 +16,8 @@ CHOSEN = (
     "30 non-private values within 15 % (sweeps, on one data set a table and τ)"
 )
 BIAS = (
-    "the step, which is not the one used here: ours over print is larger at τ=.5 than at other τ by 21 % at 80/√l, 15 % "
-    "at 56/√l, 8 % at 40/√l and not at all at 24/√l (sweeps)"
+    "the step, which is not the one used here: ours over print is larger at τ=.5 than at other τ by 21 % at 80/√l, "
+    "15 % at 56/√l, 8 % at 40/√l and not at all at 24/√l (sweeps)"
 )
 OPEN = (
     "c1 and L are not stated, and Theorem 2's step, which is said to be used, does not give the tables (theorems): one "
